@@ -1,0 +1,27 @@
+"""The errors a user may see: one sentence of what is wrong and one of what to do."""
+
+from __future__ import annotations
+
+
+class VlmfairError(Exception):
+    """Base of every error that is the user's to solve; its message says how."""
+
+
+class ConfigError(VlmfairError):
+    """A configuration file names something that does not exist or leaves something out."""
+
+
+class RawDataError(VlmfairError):
+    """A raw dataset is missing, incomplete, or not in its as-distributed format."""
+
+
+class ContractError(VlmfairError):
+    """A table between two steps breaks its schema, misses a row, or has one twice."""
+
+
+class ModelError(VlmfairError):
+    """A model folder cannot be loaded, or its tokenizer does not give the ids a paper states."""
+
+
+class InferenceError(VlmfairError):
+    """A model gave numbers that are not numbers, or an answer that cannot be stored."""
