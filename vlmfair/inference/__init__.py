@@ -1,0 +1,1 @@
+"""Inference: questions to a model become stored answers."""

@@ -1,0 +1,237 @@
+"""One inference job: the requests of a shard, answered from the store or by the model."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from tqdm import tqdm
+
+from vlmfair.contracts import RESPONSES, conform
+from vlmfair.errors import InferenceError
+from vlmfair.inference.engine import SEMANTICS, Engine, open_engine
+from vlmfair.inference.memory import keep_freed_memory
+from vlmfair.inference.queries import Answer, Query, make_queries
+from vlmfair.inference.store import FLUSH_SECONDS, AnswerStore, answer_key
+from vlmfair.models.chat import ChatRenderer
+from vlmfair.models.labels import LabelTokens, check_stated_id, shared_labels
+from vlmfair.models.loading import LoadedProcessor, choose_device, load_processor
+from vlmfair.models.registry import ModelEntry, model_digest
+from vlmfair.provenance import library_versions
+
+OpenEngine = Callable[..., Engine]
+_WORD = pa.dictionary(pa.int32(), pa.string())
+RESPONSE_ROWS = pa.schema([*RESPONSES.schema, ("label_tokens", _WORD)])
+
+
+@dataclass(frozen=True)
+class ShardAnswers:
+    """The responses of a shard in the order of its requests, and what its manifest says."""
+
+    responses: pa.Table
+    manifest: dict[str, Any]
+
+
+@dataclass
+class _Asked:
+    """The key of each request, one query for each key, and the tokens that labels stood for."""
+
+    keys: list[bytes] = field(default_factory=list)
+    queries: dict[bytes, Query] = field(default_factory=dict)
+    tokens: set[tuple[tuple[str, ...], LabelTokens]] = field(default_factory=set)
+
+
+def store_identity(loaded: LoadedProcessor, digest: str) -> dict[str, Any]:
+    """Return what decides a model's answers beside the question; it names the store's folder."""
+    entry = loaded.entry
+    return {
+        "model": entry.repository or entry.name,
+        "revision": entry.revision or "",
+        "content": digest,
+        "family": entry.family,
+        "dtype": entry.dtype,
+        "attention": entry.attention,
+        "processor": loaded.settings(),
+        "semantics": SEMANTICS,
+    }
+
+
+def answer_shard(
+    requests: pa.Table,
+    contexts: pa.Table | None,
+    entry: ModelEntry,
+    labels: Mapping[str, Sequence[str]],
+    temperatures: Sequence[float],
+    store_root: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    batch_size: int = 32,
+    threads: int | None = None,
+    engine_mode: str = "auto",
+    flush_seconds: float = FLUSH_SECONDS,
+    open_engine: OpenEngine = open_engine,
+) -> ShardAnswers:
+    """Answer the requests of one shard; what the store has is neither asked nor loads the model.
+
+    `labels` maps the names in `label_set` to the surface forms to score; responses hold their
+    logits in that order, and logsumexp in the order of `temperatures`. Raises ModelError when the
+    model cannot be loaded or disagrees with a stated token id, InferenceError on logits that are
+    not numbers, ContractError on requests that do not fit.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    loaded = load_processor(entry)
+    digest = model_digest(entry)
+    renderer = ChatRenderer(loaded.processor, loaded.family, entry.name)
+    asked = _render_all(requests, contexts, labels, temperatures, loaded, renderer)
+    unique = list(asked.queries)
+    with AnswerStore(
+        store_root, store_identity(loaded, digest), flush_seconds=flush_seconds
+    ) as store:
+        stored = store.find(unique)
+        known = set(stored["row"].to_pylist())
+        missing = [key for row, key in enumerate(unique) if row not in known]
+        answers: dict[bytes, Answer] = {}
+        if missing:
+            chosen = choose_device(device)
+            if chosen == "cpu":
+                keep_freed_memory()
+            engine = open_engine(
+                loaded,
+                renderer,
+                device=chosen,
+                batch_size=batch_size,
+                mode=engine_mode,
+            )
+            for key, answer in _ask(engine, missing, asked.queries, temperatures, entry.name):
+                store.add(key, answer)
+                answers[key] = answer
+    responses = _responses(requests, asked.keys, unique, stored, answers)
+    manifest = {
+        "model": entry.name,
+        "model_digest": digest,
+        "store": store.digest,
+        "skipped_store_parts": store.skipped_parts,
+        "semantics": SEMANTICS,
+        "dtype": entry.dtype,
+        "attention": entry.attention,
+        "processor": loaded.settings(),
+        "temperatures": list(temperatures),
+        "answers": {"stored": len(known), "asked": len(missing)},
+        "errors": len(requests) - responses["error"].null_count,
+        "inference_modes": _counts(responses["inference_mode"]),
+        **_label_notes(asked),
+        "libraries": library_versions(),
+    }
+    return ShardAnswers(responses, manifest)
+
+
+def _render_all(
+    requests: pa.Table,
+    contexts: pa.Table | None,
+    label_sets: Mapping[str, Sequence[str]],
+    temperatures: Sequence[float],
+    loaded: LoadedProcessor,
+    renderer: ChatRenderer,
+) -> _Asked:
+    asked = _Asked()
+    for query in make_queries(requests, contexts, label_sets):
+        prompt = renderer.render(query.turns, query.assistant_prefix, query.rendering)
+        tokens = renderer.label_tokens(prompt, query.labels)
+        key = answer_key(query, prompt, tokens.ids, temperatures)
+        asked.keys.append(key)
+        asked.queries.setdefault(key, query)
+        if query.labels:
+            asked.tokens.add((query.labels, tokens))
+    _check_stated_ids(asked, loaded)
+    return asked
+
+
+def _check_stated_ids(asked: _Asked, loaded: LoadedProcessor) -> None:
+    entry, decode = loaded.entry, loaded.processor.tokenizer.decode
+    for labels, tokens in asked.tokens:
+        if entry.yes_id is not None and entry.yes_form in labels:
+            found = tokens.ids[labels.index(entry.yes_form)]
+            check_stated_id(
+                entry.name, entry.yes_form, entry.yes_id, found, lambda token: str(decode([token]))
+            )
+
+
+def _label_notes(asked: _Asked) -> dict[str, Any]:
+    ids: dict[str, set[int]] = {}
+    merged: set[str] = set()
+    shared: set[tuple[str, ...]] = set()
+    for labels, tokens in asked.tokens:
+        for label, token, is_merged in zip(labels, tokens.ids, tokens.merged, strict=True):
+            ids.setdefault(label, set()).add(token)
+            if is_merged:
+                merged.add(label)
+        shared.update(tuple(group) for group in shared_labels(labels, tokens.ids))
+    return {
+        "label_tokens": {label: sorted(tokens) for label, tokens in ids.items()},
+        "labels_merged_with_prompt": sorted(merged),
+        "labels_with_one_token": sorted(map(list, shared)),
+    }
+
+
+def _ask(
+    engine: Engine,
+    keys: Sequence[bytes],
+    queries: Mapping[bytes, Query],
+    temperatures: Sequence[float],
+    model: str,
+) -> Iterator[tuple[bytes, Answer]]:
+    key_of = {queries[key].request_id: key for key in keys}
+    to_score = (queries[key] for key in keys if queries[key].mode == "score")
+    to_generate = (queries[key] for key in keys if queries[key].mode == "generate")
+    answers = itertools.chain(engine.score(to_score, temperatures), engine.generate(to_generate))
+    progress = tqdm(
+        answers, total=len(keys), desc=model, unit=" answers", file=sys.stderr, mininterval=5
+    )
+    for answer in progress:
+        if answer.request_id not in key_of:
+            raise InferenceError(
+                f"{model}: the engine answered {answer.request_id} twice or unasked. "
+                f"Report it with this model's family; nothing wrong was stored."
+            )
+        yield key_of.pop(answer.request_id), answer
+    if key_of:
+        raise InferenceError(
+            f"{model}: the engine left {len(key_of)} of {len(keys)} questions unanswered. "
+            f"Run again; the stored answers are reused."
+        )
+
+
+def _responses(
+    requests: pa.Table,
+    keys: Sequence[bytes],
+    unique: Sequence[bytes],
+    stored: pa.Table,
+    answers: Mapping[bytes, Answer],
+) -> pa.Table:
+    place = {key: row for row, key in enumerate(unique)}
+    columns = [field.name for field in RESPONSE_ROWS if field.name != "request_id"]
+    fresh = pa.Table.from_pylist(
+        [
+            {"row": place[key], **{name: getattr(answer, name) for name in columns}}
+            for key, answer in answers.items()
+        ],
+        schema=pa.schema([*(RESPONSE_ROWS.field(name) for name in columns), ("row", pa.int32())]),
+    )
+    kept = stored.append_column("error", pa.nulls(len(stored), pa.string()))
+    rows = pa.concat_tables([kept.select(fresh.column_names).cast(fresh.schema), fresh])
+    rows = rows.unify_dictionaries().sort_by("row").drop_columns("row")
+    taken = rows.take(pa.array([place[key] for key in keys], pa.int64()))
+    return conform(taken.append_column("request_id", requests["request_id"]), RESPONSES)
+
+
+def _counts(column: pa.ChunkedArray) -> dict[str, int]:
+    counts = pc.value_counts(column).to_pylist()
+    return {item["values"]: item["counts"] for item in counts}
