@@ -1,0 +1,1 @@
+"""From numbers to what is read: tables, figures and the report page."""
