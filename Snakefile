@@ -1,0 +1,51 @@
+"""Regenerates every table and figure of three papers on the fairness of vision-language models."""
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+
+
+pathvars:
+    suite=SUITE_FOLDER,
+    logs=f"{SUITE_FOLDER}/logs",
+    benchmarks=f"{SUITE_FOLDER}/benchmarks",
+
+
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/retrieve.smk"
+include: "workflow/rules/prepare.smk"
+include: "workflow/rules/plan.smk"
+include: "workflow/rules/infer.smk"
+include: "workflow/rules/judge.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/render.smk"
+include: "workflow/rules/report.smk"
+include: "workflow/rules/audit.smk"
+include: "workflow/rules/bench.smk"
+
+
+wildcard_constraints:
+    dataset="[a-z_]+",
+    model="[A-Za-z0-9.-]+",
+    shard="[0-9]+",
+    page="[0-9]+",
+
+
+rule all:
+    default_target: True
+    input:
+        artefact_files("gras"),
+        "<suite>/report/index.html",
+
+
+rule gras:
+    input:
+        artefact_files("gras"),

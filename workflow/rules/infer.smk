@@ -1,0 +1,55 @@
+"""Requests -> responses, shard by shard, through the answer store."""
+
+
+rule infer:
+    input:
+        requests="<suite>/{paper}/requests/{model}.parquet",
+        prompts="resources/prompts/{paper}.yaml",
+    output:
+        responses="<suite>/{paper}/responses/{model}/{shard}.parquet",
+        manifest="<suite>/{paper}/responses/{model}/{shard}.manifest.json",
+    log:
+        "<logs>/infer/{paper}/{model}/{shard}.log",
+    benchmark:
+        "<benchmarks>/infer/{paper}/{model}/{shard}.tsv"
+    conda:
+        "../../envs/inference.yaml"
+    threads: config["inference"]["threads"]
+    resources:
+        mem_mb=growing(config["inference"]["mem_mb"]),
+        runtime=growing(config["inference"]["runtime"]),
+        gpu=config["inference"]["gpus"],
+    params:
+        code=code("infer"),
+        models_file=lookup("models_file", within=config),
+        model=model_settings,
+        temperatures=as_param(config["gras"]["temperatures"]),
+        device=lookup("inference/device", within=config),
+        batch_size=lookup("inference/batch_size", within=config),
+        store=lookup("answer_store", within=config),
+    message:
+        "Asking {wildcards.model} the questions of {wildcards.paper}, shard {wildcards.shard}"
+    script:
+        "../scripts/infer.py"
+
+
+rule gather_responses:
+    input:
+        requests="<suite>/gras/requests/{model}.parquet",
+        shards=gras_shards,
+    output:
+        responses="<suite>/gras/responses/{model}.parquet",
+        manifest="<suite>/gras/responses/{model}.manifest.json",
+    log:
+        "<logs>/gather_responses/gras/{model}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(20),
+    params:
+        code=code("gather_responses"),
+    message:
+        "Gathering the answers of {wildcards.model}: each question once, none missing"
+    script:
+        "../scripts/gather_responses.py"
