@@ -30,6 +30,7 @@ include: "workflow/rules/render.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/bench.smk"
+include: "workflow/rules/train.smk"
 
 
 wildcard_constraints:

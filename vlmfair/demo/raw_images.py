@@ -1,0 +1,90 @@
+"""Files of the demo's raw downloads: what one drawn image is, and how it is encoded or damaged."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from PIL import Image
+
+from vlmfair.demo.scenes import OCCUPATIONS, Scene, draw
+from vlmfair.provenance import write_bytes
+
+T = TypeVar("T")
+TRUNCATED, MISSING, EMPTY = "truncated", "missing", "empty"
+TWO_PERSON_SHARE = 0.1
+# One in fourteen people does nothing in particular.
+ACTIVITIES = (*OCCUPATIONS, "")
+
+
+@dataclass(frozen=True)
+class DrawnImage:
+    """One image of a raw folder.
+
+    `path` is what follows the dataset's name in a sample id, `stored` where the file lies below
+    the raw folder, `row` its line of the label file; `scene` is the truth that was drawn. `width`
+    and `height` are in pixels; `fault` is "" or one of `truncated`, `missing`, `empty`.
+    """
+
+    path: str
+    stored: str
+    row: Mapping[str, str]
+    scene: Scene
+    width: int
+    height: int
+    selected: bool = False
+    fault: str = ""
+
+    def damaged(self, fault: str) -> DrawnImage:
+        """Return the same image with a fault."""
+        return replace(self, fault=fault)
+
+    def stored_as(self, stored: str) -> DrawnImage:
+        """Return the same image in a file of another name than its label says."""
+        return replace(self, stored=stored)
+
+
+def write_image(raw_dir: Path, image: DrawnImage) -> None:
+    """Write an image as its file name says; a missing one is removed if a file lies there."""
+    target = raw_dir / image.stored
+    if image.fault == MISSING:
+        target.unlink(missing_ok=True)
+        return
+    content = encode(image)
+    if image.fault == TRUNCATED:
+        content = content[: len(content) * 2 // 3]
+    write_bytes(target, b"" if image.fault == EMPTY else content)
+
+
+def encode(image: DrawnImage) -> bytes:
+    """Draw the scene and return it as the bytes of a PNG or a JPEG file."""
+    picture = draw(image.scene, max(image.width, image.height))
+    if picture.size != (image.width, image.height):
+        picture = picture.resize((image.width, image.height), Image.Resampling.BICUBIC)
+    buffer = io.BytesIO()
+    if image.stored.lower().endswith(".png"):
+        picture.save(buffer, "PNG", compress_level=1)
+    else:
+        picture.save(buffer, "JPEG", quality=92)
+    return buffer.getvalue()
+
+
+def spread(rng: np.random.Generator, values: Sequence[T], count: int) -> list[T]:
+    """Return `count` values in random order, each as often as any other, give or take one.
+
+    Attributes that a measurement does not hold fixed are spread like this, so that in a small set
+    they do not happen to go with one that it does.
+    """
+    order = [values[place] for place in rng.permutation(len(values))]
+    repeated = (order * (count // len(order) + 1))[:count]
+    return [repeated[place] for place in rng.permutation(count)]
+
+
+def csv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
+    """Return rows as comma-separated lines with a header; no value of these files needs quotes."""
+    lines = [",".join(columns), *(",".join(row[name] for name in columns) for row in rows)]
+    return "\n".join(lines) + "\n"
