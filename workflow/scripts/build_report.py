@@ -34,7 +34,7 @@ with rule_log(snakemake.log[0]):
                 pd.read_parquet(snakemake.input.metrics),
                 snakemake.params.models,
                 dict(snakemake.params.titles),
-            )
+            ),
         },
         problems=pd.read_parquet(snakemake.input.problems),
         provenance=provenance_of(manifests),
