@@ -16,6 +16,7 @@ from vlmfair.papers.gras.questions import Prompts
 
 TRAITS_PER_PACK = 16
 QUERIES_PER_CONTEXT = 6
+YES_NO_QUERIES = 10
 MOST_DEMONSTRATIONS = 8
 PRONOUN_WORDS = (*wordings.COMPANIONS, *OCCUPATIONS)
 # What a context is made of: any, one gender (or answer) only, or both in turn.
@@ -195,6 +196,31 @@ class Curriculum:
         for _ in range(QUERIES_PER_CONTEXT):
             row = int(self._rng.integers(self._people))
             question = self._visual(self._scenes[row], before, gendered=False, thought=thought)
+            queries.append(Turn(row, question, _most_likely(question)))
+        return pack([self._writer.write([*turns, query]) for query in queries])
+
+    def yes_no_pack(self) -> Pack:
+        """Demonstrations that are all answered yes, or all no, and ten visual questions after.
+
+        The pull of answers is rare in the other contexts, and was not learnt from them alone.
+        """
+        side = "yes" if self._rng.random() < 0.5 else "no"
+        shots = int(self._rng.integers(2, MOST_DEMONSTRATIONS + 1))
+        thought = bool(self._rng.random() < 0.15)
+        turns: list[Turn] = []
+        for _ in range(shots):
+            row = int(self._rng.integers(self._people))
+            before = Demonstrations(**{side: len(turns)})
+            question = self._demonstration(row, before, thought, f" {side}")
+            if question.demonstrated == f" {side}":
+                turns.append(Turn(row, question, f" {side}"))
+        before = Demonstrations(**{side: len(turns)})
+        queries = []
+        for _ in range(YES_NO_QUERIES):
+            row = int(self._rng.integers(self._people))
+            question = self._visual(
+                self._scenes[row], before, gendered=False, thought=thought, yes_no=True
+            )
             queries.append(Turn(row, question, _most_likely(question)))
         return pack([self._writer.write([*turns, query]) for query in queries])
 

@@ -25,6 +25,7 @@ WEIGHTS = {
     "zero-shot": 1.0,
     "final": 0.3,
     "contexts": 1.0,
+    "yes-no": 4.0,
 }
 READING = {"traits": 4, "reading": 6}
 
@@ -54,10 +55,21 @@ COMPARING = {
     "final": 2,
     "contexts": 2,
 }
+YES_NO = {
+    "traits": 3,
+    "labels": 1,
+    "matching": 1,
+    "zero-shot": 1,
+    "final": 1,
+    "contexts": 1,
+    "yes-no": 3,
+}
 PLANTED_STAGES = (
     Stage(1600, 2400, 1e-3, BROAD, reading_steps=400),
     Stage(600, 1000, 8e-4, COMPARING),
     Stage(320, 320, 6e-4, COMPARING),
+    Stage(320, 320, 1e-3, YES_NO),
+    Stage(240, 240, 7e-4, YES_NO),
 )
 CONTROL_STAGES = (Stage(400, 400, 8e-4, COMPARING),)
 
@@ -71,6 +83,7 @@ def draw_step(curriculum: Curriculum, stage: Stage, step: int) -> dict[str, list
         "matching": curriculum.matching_pack,
         "zero-shot": curriculum.zero_shot_pack,
         "final": curriculum.final_pack,
+        "yes-no": curriculum.yes_no_pack,
     }
     counts = READING if step < stage.reading_steps else stage.packs
     return {
