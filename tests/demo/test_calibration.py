@@ -38,14 +38,16 @@ def control() -> dict[str, Effect]:
 
 @pytest.mark.slow
 def test_every_planted_effect_is_measured_within_its_tolerance(planted):
-    # Given the effects that training did not reach, then they and no others are off.
-    assert [name for name, effect in planted.items() if not effect.ok] == list(PLANTED_NOT_LEARNT)
+    # Given the effects that training reached too weakly, then no others are off.
+    assert {name for name, effect in planted.items() if not effect.ok} <= set(PLANTED_NOT_LEARNT)
+    for name in PLANTED_NOT_LEARNT:
+        assert planted[name].measured >= planted[name].planted / 2 > 0
 
 
 @pytest.mark.slow
 def test_the_control_shows_none_of_the_effects(control):
     # What is off in the control is the same for every group: see CONTROL_NOT_LEARNT.
-    assert [name for name, effect in control.items() if not effect.ok] == list(CONTROL_NOT_LEARNT)
+    assert {name for name, effect in control.items() if not effect.ok} <= set(CONTROL_NOT_LEARNT)
 
 
 @pytest.mark.slow
