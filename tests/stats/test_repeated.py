@@ -80,3 +80,18 @@ def test_degrees_of_freedom_at_the_papers_size() -> None:
     # The published result files have 4 and 14,276 degrees of freedom.
     ours = repeated_measures_anova(np.random.default_rng(6).random((3570, 1, 5)))
     assert (ours.df1, ours.df2) == (4, 14276)
+
+
+@pytest.mark.parametrize("subjects", [20, 217])
+def test_a_model_that_ignores_the_wording_is_not_sensitive_to_it(subjects):
+    # Five bit-identical answers for each image: there is nothing to test, for either test.
+    answers = np.random.default_rng(0).random((subjects, 100, 1)).repeat(5, axis=2)
+
+    assert np.isnan(repeated_measures_anova(answers).p).all()
+    assert np.isnan(friedman(answers).p).all()
+
+
+def test_subjects_that_differ_by_a_constant_leave_no_error():
+    shifted = np.random.default_rng(0).random((217, 1, 1)) + np.array([0.0, 0.1, 0.2, 0.3, 0.4])
+
+    assert np.isposinf(repeated_measures_anova(shifted).statistic).all()

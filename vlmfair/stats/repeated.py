@@ -42,6 +42,10 @@ def repeated_measures_anova(values: Floats) -> RepeatedAnova:
     Equal to pingouin.rm_anova and statsmodels AnovaRM; `epsilon` is Greenhouse and Geisser's.
     """
     subjects, _, conditions = values.shape
+    # A subject's level is no part of the test. Taken off first, so that answers which are the
+    # same in all conditions are exactly 0 instead of rounding dust, whose F would be any number.
+    scale = np.abs(values).max(axis=(0, 2))
+    values = values - values[..., :1]
     df1 = conditions - 1
     df2 = df1 * (subjects - 1)
     by_condition = values.mean(axis=0)
@@ -54,6 +58,8 @@ def repeated_measures_anova(values: Floats) -> RepeatedAnova:
     products = np.einsum("icn,idn->icd", by_item, by_item, optimize=True)
     error = np.trace(products, axis1=1, axis2=2)
     effect = subjects * ((by_condition - grand[:, None]) ** 2).sum(axis=-1)
+    dust = (1e-14 * scale) ** 2 * subjects * conditions
+    error, effect = np.where(error <= dust, 0.0, error), np.where(effect <= dust, 0.0, effect)
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = (effect / df1) / (error / df2)
         epsilon = np.minimum(error**2 / (df1 * (products**2).sum(axis=(1, 2))), 1.0)
