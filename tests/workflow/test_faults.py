@@ -83,3 +83,27 @@ def test_a_model_folder_without_a_tokenizer(broken):
     assert "tiny-control" in shown
     assert "tokenizer" in shown
     assert not list((broken.folder / "results/demo/gras/responses").rglob("*.parquet"))
+
+
+def test_a_list_with_more_images_than_the_config_announces(broken):
+    wrong = broken.with_settings(gras={"images_per_shard": 30})
+    wrong.snakemake("results/demo/gras/images.parquet")
+    fewer = wrong.with_settings(gras={"per_tone": 1, "per_cell": 1})
+    plan = "results/demo/gras/requests/tiny-control.parquet"
+
+    shown = fewer.snakemake(plan, "--rerun-triggers", "mtime", check=False)
+
+    assert "the image set needs 4 shards" in shown
+    assert not (broken.folder / plan).exists()
+
+
+def test_images_that_vanish_before_inference_stop_the_run(broken):
+    broken.snakemake("results/demo/gras/requests/tiny-control.parquet")
+    for path in (broken.folder / "results/demo/raw/fairface/train").glob("*.jpg"):
+        path.unlink()
+    answers = "results/demo/gras/responses/tiny-control/0.parquet"
+
+    shown = broken.snakemake(answers, "--rerun-triggers", "params", check=False)
+
+    assert "images have failed answers" in shown
+    assert not (broken.folder / answers).exists()

@@ -133,6 +133,23 @@ def answer_shard(
     return ShardAnswers(responses, manifest)
 
 
+def check_errors(requests: pa.Table, responses: pa.Table, tolerated: float, model: str) -> None:
+    """Raise InferenceError when more than a share of the images has an answer that failed.
+
+    `requests` and `responses` are in the same order; `tolerated` is between 0 and 1. Without this
+    a disk that was away for a minute would become a finished result about fewer images.
+    """
+    failed = pc.is_valid(responses["error"])
+    images = pc.count_distinct(requests["sample_id"].cast(pa.string())).as_py()
+    lost = pc.unique(requests["sample_id"].cast(pa.string()).filter(failed))
+    if len(lost) > tolerated * images:
+        first = responses["error"].filter(failed)[0].as_py()
+        raise InferenceError(
+            f"{model}: {len(lost)} of {images} images have failed answers (first: {first}). "
+            f"Mend the cause and run again; stored answers are reused."
+        )
+
+
 def _render_all(
     requests: pa.Table,
     contexts: pa.Table | None,

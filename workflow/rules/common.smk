@@ -108,14 +108,16 @@ def model_settings(wildcards):
     return as_param(entry), tuple((path.name, sha256_of_file(path)) for path in files)
 
 
-def gras_shards(wildcards):
-    """The responses of every shard of one model; their number follows from the number of images."""
+def gras_shard_count():
+    """How many inference jobs one model has; it follows from the number of images."""
     images = 70 * config["gras"]["per_cell"] + 10 * config["gras"]["per_tone"]
-    count = shard_count(images, config["gras"]["images_per_shard"])
-    return [
-        f"<suite>/gras/responses/{wildcards.model}/{shard}.parquet"
-        for shard in range(count)
-    ]
+    return shard_count(images, config["gras"]["images_per_shard"])
+
+
+def gras_shards(wildcards):
+    """The responses of every shard of one model."""
+    folder = f"<suite>/gras/responses/{wildcards.model}"
+    return [f"{folder}/{shard}.parquet" for shard in range(gras_shard_count())]
 
 
 def growing(amount):

@@ -27,6 +27,7 @@ rule infer:
         device=lookup("inference/device", within=config),
         batch_size=lookup("inference/batch_size", within=config),
         store=lookup("answer_store", within=config),
+        tolerated=lookup("gras/tolerated_problems", within=config),
     message:
         "Asking {wildcards.model} the questions of {wildcards.paper}, shard {wildcards.shard}"
     script:

@@ -57,6 +57,7 @@ rule plan_gras:
         style=lookup("gras/prompt_style", within=config),
         traits=as_param(config["gras"]["traits"]),
         images_per_shard=lookup("gras/images_per_shard", within=config),
+        shards=gras_shard_count(),
     message:
         "Planning the questions of GRAS to {wildcards.model}"
     script:

@@ -4,7 +4,7 @@ import logging
 
 from vlmfair.contracts import REQUESTS, RESPONSES, read_table, write_table
 from vlmfair.inference.label_sets import load_label_sets
-from vlmfair.inference.shard import answer_shard
+from vlmfair.inference.shard import answer_shard, check_errors
 from vlmfair.logs import rule_log
 from vlmfair.models.registry import load_registry
 
@@ -27,6 +27,9 @@ with rule_log(snakemake.log[0]):
     )
     counts = answered.manifest["answers"]
     logging.info("%d answers from the store, %d computed", counts["stored"], counts["asked"])
+    check_errors(
+        requests, answered.responses, snakemake.params.tolerated, snakemake.wildcards.model
+    )
     write_table(
         snakemake.output.responses, answered.responses, RESPONSES, manifest=answered.manifest
     )

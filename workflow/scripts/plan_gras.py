@@ -1,6 +1,7 @@
 """Plan every question of GRAS to one model."""
 
 from vlmfair.contracts import REQUESTS, SAMPLES, read_table, write_table
+from vlmfair.errors import ConfigError
 from vlmfair.logs import rule_log
 from vlmfair.models.registry import load_registry
 from vlmfair.papers.gras.plan import plan_requests
@@ -16,6 +17,12 @@ with rule_log(snakemake.log[0]):
         snakemake.params.style,
         snakemake.params.images_per_shard,
     )
+    planned = int(requests["shard"].to_numpy().max()) + 1
+    if planned > snakemake.params.shards:
+        raise ConfigError(
+            f"the image set needs {planned} shards, and gras.per_cell and gras.per_tone announce "
+            f"images for {snakemake.params.shards}. Correct these two to what the lists have."
+        )
     write_table(
         snakemake.output.requests,
         requests,
