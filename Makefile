@@ -34,5 +34,7 @@ format: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	touch $@
 
+# Stored answers may have cost GPU weeks: they stay.
 clean:
-	rm -rf results .snakemake
+	find results -mindepth 1 -maxdepth 1 ! -name answers -exec rm -rf {} +
+	rm -rf .snakemake

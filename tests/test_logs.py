@@ -35,3 +35,12 @@ def test_a_fault_keeps_its_traceback(tmp_path):
     with pytest.raises(ZeroDivisionError), rule_log(tmp_path / "rule.log"):
         _ = 1 / 0
     assert "Traceback" in (tmp_path / "rule.log").read_text()
+
+
+def test_a_full_disk_or_missing_permission_is_a_sentence_on_screen(tmp_path, capsys):
+    with pytest.raises(SystemExit), rule_log(tmp_path / "rule.log"):
+        raise OSError(28, "No space left on device", "results/x.parquet")
+    shown = capsys.readouterr().err
+    assert shown.startswith("ERROR results/x.parquet: No space left on device. Free space")
+    assert shown.count("\n") == 1
+    assert "Traceback" in (tmp_path / "rule.log").read_text()

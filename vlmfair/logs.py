@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 from vlmfair.errors import VlmfairError
@@ -34,6 +34,18 @@ def rule_log(path: str | os.PathLike[str]) -> Iterator[None]:
         except VlmfairError as error:
             log.write(f"ERROR {error}\n")
             print(f"ERROR {error}", file=sys.stderr)
+            raise SystemExit(1) from None
+        except OSError as error:
+            # Full disks and missing permissions are the user's to mend; the traceback stays in
+            # the log, because not every OSError is one of these.
+            with suppress(OSError):
+                log.write(traceback.format_exc())
+            where = error.filename or "a file"
+            print(
+                f"ERROR {where}: {error.strerror or error}. Free space or change permissions, "
+                f"then run again; the log has the details.",
+                file=sys.stderr,
+            )
             raise SystemExit(1) from None
         except Exception:
             log.write(traceback.format_exc())

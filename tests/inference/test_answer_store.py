@@ -221,3 +221,19 @@ def test_the_limit_on_new_tokens_is_part_of_a_generations_key() -> None:
     )
 
     assert answer_key(short, PROMPT, (), ()) != answer_key(long, PROMPT, (), ())
+
+
+def test_a_flipped_bit_never_becomes_another_answer(tmp_path: Path) -> None:
+    with AnswerStore(tmp_path, IDENTITY) as store:
+        for number in range(300):
+            store.add(key(number), scored(number))
+    keys = [key(number) for number in range(300)]
+    whole = store.find(keys)["logits"].to_pylist()
+    part = next(store.folder.glob("*.parquet"))
+    content = part.read_bytes()
+
+    for place in range(4, len(content), max(1, len(content) // 60)):
+        part.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
+        found = AnswerStore(tmp_path, IDENTITY).find(keys)
+        for row, logits in zip(found["row"].to_pylist(), found["logits"].to_pylist(), strict=True):
+            assert logits == whole[row], f"byte {place}"

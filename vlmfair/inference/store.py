@@ -161,6 +161,8 @@ class AnswerStore:
                     "logits.list.element": "BYTE_STREAM_SPLIT",
                     "logsumexp.list.element": "BYTE_STREAM_SPLIT",
                 },
+                # Without checksums most flipped bits would be read back as another answer.
+                write_page_checksum=True,
                 # Keys are random bytes: bounds and statistics of them would tell nothing.
                 write_statistics=False,
             )
@@ -175,7 +177,7 @@ class AnswerStore:
 
     def _find_in_part(self, path: Path, wanted: pa.Array) -> pa.Table | None:
         try:
-            with pq.ParquetFile(path) as part:
+            with pq.ParquetFile(path, page_checksum_verification=True) as part:
                 metadata = part.schema_arrow.metadata or {}
                 if metadata.get(_METADATA) != self.digest.encode():
                     self._skip(path, "it belongs to another model or other settings")
