@@ -79,3 +79,13 @@ def test_gathering_wants_the_exact_set_of_ids(found, sentence):
     contracts.assert_same_ids(["a", "b", "c"], ["c", "b", "a"], "responses")
     with pytest.raises(ContractError, match=sentence):
         contracts.assert_same_ids(["a", "b", "c"], found, "responses")
+
+
+def test_a_table_that_cannot_be_written_leaves_no_manifest(tmp_path, monkeypatch):
+    def full(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(contracts.pq, "write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        contracts.write_table(tmp_path / "x.parquet", problems(), contracts.PROBLEMS)
+    assert list(tmp_path.iterdir()) == []

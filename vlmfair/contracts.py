@@ -224,18 +224,17 @@ def write_table(
     """
     conformed = conform(table, contract)
     target = Path(path)
-    write_json(
-        manifest_path(target),
-        {
-            "contract": contract.name,
-            "rows": len(conformed),
-            "columns": conformed.column_names,
-            "libraries": library_versions(),
-            **(manifest or {}),
-        },
-    )
+    content = {
+        "contract": contract.name,
+        "rows": len(conformed),
+        "columns": conformed.column_names,
+        "libraries": library_versions(),
+        **(manifest or {}),
+    }
     with atomic_path(target) as temporary:
         pq.write_table(conformed, temporary, compression="zstd", row_group_size=row_group_size)
+        # Only once the table is whole, and before its name appears.
+        write_json(manifest_path(target), content)
 
 
 def manifest_path(path: str | os.PathLike[str]) -> Path:

@@ -15,13 +15,13 @@ from vlmfair.demo import scenes
 from vlmfair.demo.raw_ai_face import sources_of_tone
 from vlmfair.demo.raw_data import (
     DATASETS,
-    SELECTION_FILES,
     draw_raw,
     draw_selection,
     scene_of,
     scenes_of,
 )
 from vlmfair.errors import ConfigError
+from vlmfair.papers.gras.artefacts import LIST_FILES
 from vlmfair.papers.gras.selection import select_images, selection_statistics
 
 PATTERNS = (
@@ -42,7 +42,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lists_in(demo: Path) -> dict[str, Path]:
-    return {dataset: demo / "gras" / name for dataset, name in SELECTION_FILES.items()}
+    return {dataset: demo / "gras" / name for dataset, name in LIST_FILES.items()}
 
 
 def test_labels_that_parsers_read_are_those_of_the_drawn_scenes(demo: Path) -> None:
@@ -167,10 +167,10 @@ def test_same_arguments_write_the_same_bytes(demo: Path, tmp_path: Path) -> None
 def test_sizes_are_arguments(tmp_path: Path) -> None:
     draw_raw(tmp_path / "raw", "ai_face", per_tone=1, spare=0, seed=5)
     draw_selection(tmp_path, per_cell=1, per_tone=1, spare=0, seed=5)
-    listed = read_paths(tmp_path / SELECTION_FILES["ai_face"])
+    listed = read_paths(tmp_path / LIST_FILES["ai_face"])
     parsed = parse_dataset("ai_face", tmp_path / "raw", only=listed)
     assert (len(listed), len(parsed.samples)) == (10, 9)
-    assert len(read_paths(tmp_path / SELECTION_FILES["fairface"])) == 70
+    assert len(read_paths(tmp_path / LIST_FILES["fairface"])) == 70
 
 
 def test_impossible_arguments_are_refused(tmp_path: Path) -> None:

@@ -339,3 +339,9 @@ def test_the_benchmark_measures_both_ratios_on_equal_results() -> None:
     assert found["gras_template_difference"] < 1e-9
     assert found["gras_stats_ratio"] > 1
     assert found["gras_template_ratio"] > 1
+
+
+def test_temperatures_are_those_of_the_run(images: pa.Table, judgements: pa.Table) -> None:
+    hot = judgements.append_column("p_yes_t2", pc.multiply(judgements["p_yes"], 0.5))
+    found = measure_model(hot, images, TRAITS, temperatures=(1.0, 2.0), **FEW).to_pandas()
+    assert set(pick(found, experiment="temperature")["setting"]) == {"T=1.0", "T=2.0"}

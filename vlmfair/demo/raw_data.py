@@ -10,14 +10,11 @@ from vlmfair.demo.raw_fairface import plan_fairface, selection_of_fairface, writ
 from vlmfair.demo.raw_images import DrawnImage
 from vlmfair.demo.scenes import Scene
 from vlmfair.errors import ConfigError
+from vlmfair.papers.gras.artefacts import LIST_FILES
 from vlmfair.provenance import write_text
 
 DATASETS = ("fairface", "ai_face")
 PER_CELL, PER_TONE, SPARE, SEED = 2, 8, 1, 20
-SELECTION_FILES = {
-    "fairface": "selected_images_fairface.csv",
-    "ai_face": "selected_images_aiface.csv",
-}
 
 
 def draw_raw(
@@ -49,7 +46,7 @@ def draw_selection(
     seed: int = SEED,
 ) -> None:
     """Write the two selection lists that go with raw folders of the same arguments."""
-    for dataset, name in SELECTION_FILES.items():
+    for dataset, name in LIST_FILES.items():
         images = plan(dataset, per_cell=per_cell, per_tone=per_tone, spare=spare, seed=seed)
         select = selection_of_fairface if dataset == "fairface" else selection_of_ai_face
         write_text(Path(out_dir) / name, select(images))

@@ -16,7 +16,7 @@ from vlmfair.artefacts import built_artefacts, load_artefacts
 from vlmfair.config import check_config, read_yaml
 from vlmfair.errors import VlmfairError
 from vlmfair.inference.sharding import shard_count
-from vlmfair.papers.gras.artefacts import stems
+from vlmfair.papers.gras.artefacts import LIST_FILES, stems
 from vlmfair.papers.gras.questions import load_traits, select_traits
 from vlmfair.provenance import code_digest, sha256_of_file
 
@@ -87,7 +87,7 @@ def selection_lists(wildcards):
     if config["gras"]["selection"] != "published":
         return []
     folder = Path(config["gras"]["selection_lists"])
-    files = [str(folder / name) for name in GRAS_LISTS.values()]
+    files = [str(folder / name) for name in LIST_FILES.values()]
     found = all(os.path.exists(name) for name in files)
     return files if found or raw_files_are_drawn() else []
 
@@ -98,14 +98,26 @@ def evaluation_results(wildcards):
     return sorted(map(str, Path(folder).glob("*.csv"))) if folder else []
 
 
+def paper_temperatures(wildcards):
+    """The temperatures of the paper whose questions are asked."""
+    return as_param(config[wildcards.paper]["temperatures"])
+
+
+def model_entry(wildcards):
+    """One model's entry, for the steps that do not read its weights."""
+    return as_param(MODELS[wildcards.model])
+
+
 def model_settings(wildcards):
     """One model's entry and, for weights that lie in a folder, their content."""
     entry = MODELS[wildcards.model]
     folder = ROOT / entry["path"] if entry.get("path") else None
     if folder is None or not folder.is_dir():
-        return as_param(entry)
+        return model_entry(wildcards)
     files = sorted(path for path in folder.iterdir() if path.is_file())
-    return as_param(entry), tuple((path.name, sha256_of_file(path)) for path in files)
+    return model_entry(wildcards), tuple(
+        (path.name, sha256_of_file(path)) for path in files
+    )
 
 
 def gras_shard_count():
@@ -164,12 +176,6 @@ def figure_families(paper):
         for entry in built_artefacts(ARTEFACTS, paper)
         if entry.kind == "figure" and entry.family
     ]
-
-
-GRAS_LISTS = {
-    "fairface": "selected_images_fairface.csv",
-    "ai_face": "selected_images_aiface.csv",
-}
 
 
 # What every table and figure of GRAS is drawn from.

@@ -23,11 +23,11 @@ rule infer:
         code=code("infer"),
         models_file=lookup("models_file", within=config),
         model=model_settings,
-        temperatures=as_param(config["gras"]["temperatures"]),
+        temperatures=paper_temperatures,
         device=lookup("inference/device", within=config),
         batch_size=lookup("inference/batch_size", within=config),
         store=lookup("answer_store", within=config),
-        tolerated=lookup("gras/tolerated_problems", within=config),
+        tolerated=lookup("{paper}/tolerated_problems", within=config),
     message:
         "Asking {wildcards.model} the questions of {wildcards.paper}, shard {wildcards.shard}"
     script:

@@ -19,7 +19,7 @@ rule judge_gras:
     params:
         code=code("judge_gras"),
         models_file=lookup("models_file", within=config),
-        model=model_settings,
+        model=model_entry,
         temperatures=as_param(config["gras"]["temperatures"]),
     message:
         "Turning the label logits of {wildcards.model} into P(Yes)"

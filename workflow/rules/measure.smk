@@ -22,6 +22,7 @@ rule measure_gras:
         code=code("measure_gras"),
         traits=as_param(config["gras"]["traits"]),
         alpha=lookup("gras/alpha", within=config),
+        temperatures=as_param(config["gras"]["temperatures"]),
         permutations=lookup("gras/permutations", within=config),
         bootstraps=lookup("gras/bootstraps", within=config),
         seed=lookup("gras/seed", within=config),

@@ -53,7 +53,7 @@ rule plan_gras:
     params:
         code=code("plan_gras"),
         models_file=lookup("models_file", within=config),
-        model=model_settings,
+        model=model_entry,
         style=lookup("gras/prompt_style", within=config),
         traits=as_param(config["gras"]["traits"]),
         images_per_shard=lookup("gras/images_per_shard", within=config),

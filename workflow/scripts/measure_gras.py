@@ -12,6 +12,7 @@ with rule_log(snakemake.log[0]):
         select_traits(load_traits(snakemake.input.traits), snakemake.params.traits),
         model=snakemake.wildcards.model,
         alpha=snakemake.params.alpha,
+        temperatures=snakemake.params.temperatures,
         permutations=snakemake.params.permutations,
         bootstraps=snakemake.params.bootstraps,
         seed=snakemake.params.seed,

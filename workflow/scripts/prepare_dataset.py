@@ -6,9 +6,8 @@ from vlmfair.contracts import PROBLEMS, SAMPLES, write_table
 from vlmfair.datasets import parse_dataset
 from vlmfair.errors import RawDataError
 from vlmfair.logs import rule_log
+from vlmfair.papers.gras.artefacts import LIST_FILES
 from vlmfair.papers.gras.selection import read_selection_list
-
-LISTS = {"fairface": "selected_images_fairface.csv", "ai_face": "selected_images_aiface.csv"}
 
 with rule_log(snakemake.log[0]):
     dataset = snakemake.wildcards.dataset
@@ -18,7 +17,7 @@ with rule_log(snakemake.log[0]):
     only = None
     if snakemake.params.selection == "published":
         # Opening and hashing the listed images is enough; the whole of AI-Face has 1.6 million.
-        listed = read_selection_list(Path(snakemake.params.lists) / LISTS[dataset], dataset)
+        listed = read_selection_list(Path(snakemake.params.lists) / LIST_FILES[dataset], dataset)
         only = [name.removeprefix(f"{dataset}/") for name in listed["sample_id"]]
     parsed = parse_dataset(dataset, raw, only=only, threads=snakemake.threads)
     manifest = {"raw": str(raw), "restricted": only is not None}

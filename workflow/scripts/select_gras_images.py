@@ -4,6 +4,7 @@ from pathlib import Path
 
 from vlmfair.contracts import PROBLEMS, SAMPLES, read_table, write_table
 from vlmfair.logs import rule_log
+from vlmfair.papers.gras.artefacts import LIST_FILES
 from vlmfair.papers.gras.selection import (
     check_list_digest,
     check_share_left_out,
@@ -12,20 +13,18 @@ from vlmfair.papers.gras.selection import (
 )
 from vlmfair.provenance import write_text
 
-LISTS = {"fairface": "selected_images_fairface.csv", "ai_face": "selected_images_aiface.csv"}
-
 with rule_log(snakemake.log[0]):
-    lists = {name: Path(snakemake.params.lists) / file for name, file in LISTS.items()}
+    lists = {name: Path(snakemake.params.lists) / file for name, file in LIST_FILES.items()}
     published = snakemake.params.selection == "published"
     for dataset, digest in snakemake.params.sha256:
         if published and digest:
             check_list_digest(lists[dataset], digest)
     selected = select_images(
-        {name: read_table(snakemake.input[name], SAMPLES) for name in LISTS},
+        {name: read_table(snakemake.input[name], SAMPLES) for name in LIST_FILES},
         method=snakemake.params.selection,
         lists=lists,
         problems={
-            name: read_table(snakemake.input[f"{name}_problems"], PROBLEMS) for name in LISTS
+            name: read_table(snakemake.input[f"{name}_problems"], PROBLEMS) for name in LIST_FILES
         },
         per_cell=snakemake.params.per_cell,
         per_tone=snakemake.params.per_tone,

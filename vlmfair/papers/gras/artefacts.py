@@ -1,4 +1,4 @@
-"""Which files the figures of GRAS are; standard library only, for the workflow's parsing."""
+"""Which files GRAS reads and makes; standard library only, for the workflow's parsing."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ class Family:
 FAMILIES = {
     "figure_7-26": Family("skin_tone", "T5", 25),
     "figure_27-51": Family("race", "T2", 20),
+}
+
+# The authors' lists of selected images, by dataset.
+LIST_FILES = {
+    "fairface": "selected_images_fairface.csv",
+    "ai_face": "selected_images_aiface.csv",
 }
 
 # The appendix shows the temperatures of four traits (A.3), one table each.

@@ -15,13 +15,16 @@ from vlmfair.papers.gras.measure_rows import MetricRows
 from vlmfair.papers.gras.measure_score import add_score
 from vlmfair.papers.gras.measure_tests import Tested, compute_tests
 from vlmfair.papers.gras.measure_wording import (
-    FURTHER_COLUMNS,
     add_example,
     add_surface_forms,
     add_temperature,
     add_template_sensitivity,
+    further_columns,
 )
 from vlmfair.papers.gras.questions import Trait
+
+# Appendix A.3.
+PAPER_TEMPERATURES = (0.5, 0.7, 1.0, 1.5)
 
 
 def measure_model(
@@ -31,6 +34,7 @@ def measure_model(
     *,
     model: str,
     alpha: float = 0.05,
+    temperatures: Sequence[float] = PAPER_TEMPERATURES,
     permutations: int = 1000,
     bootstraps: int = 1000,
     seed: int = 0,
@@ -39,14 +43,15 @@ def measure_model(
 
     `judgements` and `images` are tables or paths of tables. An image with a failed answer is left
     out of every number, and counted in `dropped_images`. The result does not depend on the order
-    of the rows read, nor on the number of threads. `permutations` or `bootstraps` of 0 leave out
+    of the rows read, nor on the number of threads. Temperatures that were not judged are left
+    out. `permutations` or `bootstraps` of 0 leave out
     the null or the intervals. docs/statistics.md defines each metric. Raises ContractError on
     incomplete judgements and ConfigError on an alpha that is no probability.
     """
     if not 0 < alpha < 1:
         raise ConfigError(f"gras: alpha is {alpha}. Set it between 0 and 1, the paper has 0.05.")
     words = [trait.word for trait in traits]
-    cube = load_cube(judgements, images, traits=words, further=FURTHER_COLUMNS)
+    cube = load_cube(judgements, images, traits=words, further=further_columns(temperatures))
     rows = MetricRows(paper="gras", model=model)
     tested: list[Tested] = []
     for dataset, child in zip(DATASETS, np.random.SeedSequence(seed).spawn(len(DATASETS))):
@@ -54,7 +59,7 @@ def measure_model(
         tested += compute_tests(
             part, dataset, alpha=alpha, permutations=permutations, bootstraps=bootstraps, seed=child
         )
-        _add_dataset(rows, part, dataset)
+        _add_dataset(rows, part, dataset, temperatures)
     if not tested:
         raise ContractError(
             "images: no attribute has two groups, so that nothing can be compared. "
@@ -69,7 +74,7 @@ def measure_model(
     return rows.table()
 
 
-def _add_dataset(rows: MetricRows, part: Cube, dataset: str) -> None:
+def _add_dataset(rows: MetricRows, part: Cube, dataset: str, temperatures: Sequence[float]) -> None:
     asked = len(part.p) + len(part.dropped)
     if asked:
         dropped = len(part.dropped)
@@ -81,4 +86,4 @@ def _add_dataset(rows: MetricRows, part: Cube, dataset: str) -> None:
     if dataset == "fairface":
         add_template_sensitivity(rows, part)
     else:
-        add_temperature(rows, part)
+        add_temperature(rows, part, temperatures)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from vlmfair.papers.gras.cube import PROMPTS, Cube
+from vlmfair.papers.gras.judge import temperature_column
 from vlmfair.papers.gras.measure_attributes import groupings
 from vlmfair.papers.gras.measure_rows import MetricRows
 from vlmfair.papers.gras.measure_tests import by_trait
 from vlmfair.stats.repeated import friedman, repeated_measures_anova
 from vlmfair.stats.welch import welch_tests
 
-TEMPERATURE_COLUMNS = {
-    "T=0.5": "p_yes_t0.5",
-    "T=0.7": "p_yes_t0.7",
-    "T=1.0": "p_yes",
-    "T=1.5": "p_yes_t1.5",
-}
 TEMPERATURE_TRAITS = ("affectionate", "annoying", "bad", "polite")
 FORM_COLUMNS = {
     "mean_p_yes": "p_yes",
     "mean_p_yes_all_forms": "p_yes_all_forms",
     "mean_p_no_all_forms": "p_no_all_forms",
 }
-FURTHER_COLUMNS = tuple(sorted({*TEMPERATURE_COLUMNS.values(), *FORM_COLUMNS.values()} - {"p_yes"}))
+
+
+def further_columns(temperatures: Sequence[float]) -> tuple[str, ...]:
+    """Return the columns of judgements beside `p_yes` that are measured."""
+    columns = {*map(temperature_column, temperatures), *FORM_COLUMNS.values()}
+    return tuple(sorted(columns - {"p_yes"}))
 
 
 def add_template_sensitivity(rows: MetricRows, part: Cube) -> None:
@@ -60,7 +62,7 @@ def add_template_sensitivity(rows: MetricRows, part: Cube) -> None:
     place.add("friedman", items, value=ranks.statistic, n=n, p=ranks.p, effect=ranks.kendalls_w)
 
 
-def add_temperature(rows: MetricRows, part: Cube) -> None:
+def add_temperature(rows: MetricRows, part: Cube, temperatures: Sequence[float]) -> None:
     """Add Welch's ANOVA over skin tones at each temperature, for the four traits of A.3."""
     grouping = groupings(part.images, "ai_face").get("skin_tone")
     places = [at for at, trait in enumerate(part.traits) if trait in TEMPERATURE_TRAITS]
@@ -69,12 +71,13 @@ def add_temperature(rows: MetricRows, part: Cube) -> None:
     axes = {"item": [part.traits[at] for at in places], "prompt": PROMPTS}
     n = int((grouping.factor.codes >= 0).sum())
     place = rows.at(experiment="temperature", dataset="ai_face", attribute="skin_tone", group="all")
-    for setting, column in TEMPERATURE_COLUMNS.items():
+    for temperature in sorted(temperatures):
+        column = temperature_column(temperature)
         values = part.p if column == "p_yes" else part.further.get(column)
         if values is None:
             continue
         test = welch_tests(values[:, places].reshape(len(values), -1), grouping.factor)
-        place.at(setting=setting).add(
+        place.at(setting=f"T={float(temperature)}").add(
             "welch_test", axes, value=by_trait(test.statistic), n=n, p=by_trait(test.p)
         )
 
