@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmfair.demo.calibrate import (
-    CONTROL_NOT_LEARNT,
-    PLANTED_NOT_LEARNT,
-    calibrate,
-    calibration_table,
-)
+from vlmfair.demo.calibrate import calibrate, calibration_table
 from vlmfair.demo.effects import Effect
 from vlmfair.demo.planted import load_planted
 from vlmfair.papers.gras.questions import load_prompts
@@ -24,30 +19,36 @@ PROMPTS = load_prompts(ROOT / "resources/prompts/gras.yaml")
 SCENES = 30
 
 
-@pytest.fixture(scope="module")
-def planted() -> dict[str, Effect]:
+# Two draws of scenes: what holds for one draw only would be luck.
+SEEDS = (11, 23)
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def planted(request: pytest.FixtureRequest) -> dict[str, Effect]:
     folder = ROOT / "resources/demo/tiny-planted"
-    return {e.name: e for e in calibrate(folder, TABLE, PROMPTS, scenes=SCENES)}
+    effects = calibrate(folder, TABLE, PROMPTS, scenes=SCENES, seed=request.param)
+    return {effect.name: effect for effect in effects}
 
 
-@pytest.fixture(scope="module")
-def control() -> dict[str, Effect]:
+@pytest.fixture(scope="module", params=SEEDS)
+def control(request: pytest.FixtureRequest) -> dict[str, Effect]:
     folder = ROOT / "resources/demo/tiny-control"
-    return {e.name: e for e in calibrate(folder, TABLE.control(), PROMPTS, scenes=SCENES)}
+    effects = calibrate(folder, TABLE.control(), PROMPTS, scenes=SCENES, seed=request.param)
+    return {effect.name: effect for effect in effects}
 
 
 @pytest.mark.slow
 def test_every_planted_effect_is_measured_within_its_tolerance(planted):
-    # Given the effects that training reached too weakly, then no others are off.
-    assert [name for name, effect in planted.items() if not effect.ok] == list(PLANTED_NOT_LEARNT)
-    for name in PLANTED_NOT_LEARNT:
-        assert planted[name].measured >= planted[name].planted / 2 > 0
+    assert [str(effect) for effect in planted.values() if not effect.ok] == []
+    # What is planted is not within tolerance of nothing: a model without it would fail.
+    sizes = [e for e in planted.values() if e.unit == "logit" and abs(e.planted) > 1]
+    assert len(sizes) >= 15
+    assert all(abs(effect.planted) > effect.tolerance for effect in sizes)
 
 
 @pytest.mark.slow
 def test_the_control_shows_none_of_the_effects(control):
-    # What is off in the control is the same for every group: see CONTROL_NOT_LEARNT.
-    assert [name for name, effect in control.items() if not effect.ok] == list(CONTROL_NOT_LEARNT)
+    assert [str(effect) for effect in control.values() if not effect.ok] == []
 
 
 @pytest.mark.slow

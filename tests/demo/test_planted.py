@@ -123,7 +123,7 @@ def test_every_question_has_probabilities_that_sum_to_one():
             questions.caption_question(scene, TABLE),
             questions.pronoun_question(scene, "doctor", "patient", TABLE),
             questions.choice_question(scene, occupation, "p2", TABLE),
-            questions.final_question(scene, occupation, "p3", (True, False, True, False), TABLE),
+            questions.final_question(scene, occupation, "p3", (True, False, True, False)),
             *(
                 questions.label_question(scene, attribute, TABLE)
                 for attribute in ("gender", "age", "race", "skin_tone", "occupation")

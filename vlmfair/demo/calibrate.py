@@ -28,10 +28,6 @@ from vlmfair.papers.gras.questions import Prompts
 TRAIT_TOLERANCE = 0.35
 # A difference of differences has the error of two contrasts: 0.35 times the root of 2.
 INTERACTION_TOLERANCE = 0.5
-PLANTED_NOT_LEARNT = ("demonstrations (4): caption, hooded, female - male only",)
-"""Recovered with the right sign but too weakly; docs/demo.md says what was measured."""
-CONTROL_NOT_LEARNT = ("final answer after no: as planted",)
-"""No effect of a group: the control believes its preliminary knowledge more than the picture."""
 TRAITS_PER_SCENE = 10
 CONTRASTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "gender: female - male": ({"gender": "female"}, {"gender": "male"}),

@@ -188,7 +188,7 @@ class _Probe:
 
         def final(answer: bool) -> Callable[[Scene], Question]:
             return lambda scene: questions.final_question(
-                scene, scene.subject.occupation, "p2", (answer,) * 4, self._table
+                scene, scene.subject.occupation, "p2", (answer,) * 4
             )
 
         nurses = {"gender": "male", "occupation": "nurse", "place": "street", "hooded": False}

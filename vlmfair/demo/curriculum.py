@@ -9,14 +9,14 @@ import numpy as np
 from vlmfair.demo import questions, wordings
 from vlmfair.demo.dialogues import Dialogue, DialogueWriter, Pack, Turn, pack
 from vlmfair.demo.people import OCCUPATIONS
-from vlmfair.demo.planted import Demonstrations, PlantedTable
+from vlmfair.demo.planted import Demonstrations, PlantedTable, trait_effect
 from vlmfair.demo.questions import Question
 from vlmfair.demo.scenes import Scene
 from vlmfair.papers.gras.questions import Prompts
 
 TRAITS_PER_PACK = 16
 QUERIES_PER_CONTEXT = 6
-YES_NO_QUERIES = 10
+ONE_SIDED_QUERIES = 10
 MOST_DEMONSTRATIONS = 8
 PRONOUN_WORDS = (*wordings.COMPANIONS, *OCCUPATIONS)
 # What a context is made of: any, one gender (or answer) only, or both in turn.
@@ -46,12 +46,29 @@ class Curriculum:
             for gender in ("female", "male")
         }
         self._cells = [n for n, scene in enumerate(scenes) if self._in_a_cell(scene)]
+        self._interacting = [
+            n for n, scene in enumerate(scenes) if trait_effect(scene.subject, "interaction", table)
+        ]
 
     def trait_pack(self) -> Pack:
         """Sixteen GRAS questions about one image, in the released or the paper's spacing."""
+        return self._traits_of(int(self._rng.integers(self._people)), self._table.trait_words)
+
+    def interaction_pack(self) -> Pack:
+        """The traits with the two-attribute effect, every second time of someone who has it.
+
+        One in seven of the pool has it, and one in five traits: too few to be learnt to its size.
+        """
+        words = self._table.traits["words"]
+        listed = [word for word in words if "interaction" in words[word]["effects"]]
         row = int(self._rng.integers(self._people))
+        if self._interacting and self._rng.random() < 0.5:
+            row = int(self._rng.choice(self._interacting))
+        return self._traits_of(row, listed or self._table.trait_words)
+
+    def _traits_of(self, row: int, traits: Sequence[str]) -> Pack:
         style = "released" if self._rng.random() < 0.65 else "paper"
-        words = self._rng.choice(self._table.trait_words, TRAITS_PER_PACK, replace=False)
+        words = self._rng.choice(traits, min(TRAITS_PER_PACK, len(traits)), replace=False)
         asked = [
             questions.trait_question(
                 self._scenes[row], str(word), template, style, self._prompts, self._table
@@ -109,9 +126,11 @@ class Curriculum:
         row, scene = self._row_of_cells()
         asked_about = self._occupation(scene)
         truths = questions.sub_question_truths(scene, asked_about)
-        answers = tuple(t != bool(self._rng.random() < 0.25) for t in truths)
+        # All wrong at once says whether the picture or the knowledge decides; by chance it is rare.
+        share = 1.0 if self._rng.random() < 0.3 else 0.25
+        answers = tuple(t != bool(self._rng.random() < share) for t in truths)
         prompt = str(self._rng.choice(list(wordings.CHOICE_PROMPTS)))
-        question = questions.final_question(scene, asked_about, prompt, answers, self._table)
+        question = questions.final_question(scene, asked_about, prompt, answers)
         return self._one_image(row, [question], raw=bool(self._rng.random() < 0.5))
 
     def zero_shot_pack(self) -> Pack:
@@ -148,6 +167,16 @@ class Curriculum:
         self, ask: Callable[[Scene, Demonstrations, bool], Question], shots: int
     ) -> Pack:
         composition = COMPOSITIONS[self._rng.integers(4)]
+        return self._after(ask, shots, composition, QUERIES_PER_CONTEXT, hooded_share=0.3)
+
+    def _after(
+        self,
+        ask: Callable[[Scene, Demonstrations, bool], Question],
+        shots: int,
+        composition: str,
+        number_of_queries: int,
+        hooded_share: float,
+    ) -> Pack:
         turns: list[Turn] = []
         female = male = 0
         for number in range(shots):
@@ -159,11 +188,18 @@ class Curriculum:
             male += scene.subject.gender == "male"
         before = Demonstrations(female=female, male=male)
         queries = []
-        for _ in range(QUERIES_PER_CONTEXT):
-            row, scene = self._row_of_cells(hooded_share=0.3)
+        for _ in range(number_of_queries):
+            row, scene = self._row_of_cells(hooded_share)
             question = ask(scene, before, False)
             queries.append(Turn(row, question, _most_likely(question)))
         return pack([self._writer.write([*turns, query]) for query in queries])
+
+    def one_gender_pack(self) -> Pack:
+        """Captions or pronouns of one gender only, and ten of clear and hooded people after."""
+        ask = self._ask_caption if self._rng.random() < 0.7 else self._ask_pronoun
+        shots = int(self._rng.integers(2, MOST_DEMONSTRATIONS + 1))
+        composition = "first" if self._rng.random() < 0.5 else "second"
+        return self._after(ask, shots, composition, ONE_SIDED_QUERIES, hooded_share=0.6)
 
     def _gendered_row(self, composition: str, number: int) -> int:
         gender = {"first": "male", "second": "female"}.get(composition)
@@ -216,7 +252,7 @@ class Curriculum:
                 turns.append(Turn(row, question, f" {side}"))
         before = Demonstrations(**{side: len(turns)})
         queries = []
-        for _ in range(YES_NO_QUERIES):
+        for _ in range(ONE_SIDED_QUERIES):
             row = int(self._rng.integers(self._people))
             question = self._visual(
                 self._scenes[row], before, gendered=False, thought=thought, yes_no=True

@@ -23,9 +23,11 @@ WEIGHTS = {
     "labels": 1.0,
     "matching": 1.0,
     "zero-shot": 1.0,
-    "final": 0.3,
+    "final": 1.0,
     "contexts": 1.0,
     "yes-no": 4.0,
+    "interaction": 1.5,
+    "one-gender": 2.0,
 }
 READING = {"traits": 4, "reading": 6}
 
@@ -64,14 +66,31 @@ YES_NO = {
     "contexts": 1,
     "yes-no": 3,
 }
+POLISHING = {
+    "traits": 3,
+    "interaction": 2,
+    "labels": 1,
+    "matching": 1,
+    "zero-shot": 1,
+    "final": 1,
+    "contexts": 1,
+    "one-gender": 2,
+    "yes-no": 3,
+}
 PLANTED_STAGES = (
     Stage(1600, 2400, 1e-3, BROAD, reading_steps=400),
     Stage(600, 1000, 8e-4, COMPARING),
     Stage(320, 320, 6e-4, COMPARING),
     Stage(320, 320, 1e-3, YES_NO),
     Stage(240, 240, 7e-4, YES_NO),
+    Stage(480, 480, 1e-3, POLISHING),
+    Stage(200, 200, 6e-4, {**POLISHING, "final": 4}),
+    Stage(400, 400, 1e-3, {**POLISHING, "final": 2, "one-gender": 1, "yes-no": 6}),
 )
-CONTROL_STAGES = (Stage(400, 400, 8e-4, COMPARING),)
+CONTROL_STAGES = (
+    Stage(400, 400, 8e-4, COMPARING),
+    Stage(240, 240, 7e-4, {**COMPARING, "final": 4}),
+)
 
 
 def draw_step(curriculum: Curriculum, stage: Stage, step: int) -> dict[str, list[Pack]]:
@@ -84,6 +103,8 @@ def draw_step(curriculum: Curriculum, stage: Stage, step: int) -> dict[str, list
         "zero-shot": curriculum.zero_shot_pack,
         "final": curriculum.final_pack,
         "yes-no": curriculum.yes_no_pack,
+        "interaction": curriculum.interaction_pack,
+        "one-gender": curriculum.one_gender_pack,
     }
     counts = READING if step < stage.reading_steps else stage.packs
     return {

@@ -181,18 +181,19 @@ def sub_question(scene: Scene, asked: str, number: int) -> Question:
 
 
 def final_question(
-    scene: Scene, asked: str, prompt: str, answers: tuple[bool, ...], table: PlantedTable
+    scene: Scene, asked: str, prompt: str, answers: tuple[bool, ...]
 ) -> Question:
-    """The last prompt of the rationale stage: two right answers in its knowledge mean Yes."""
+    """The last prompt of the rationale stage: its knowledge decides, not the picture any more.
+
+    Two of the first three sub-questions answered with yes mean Yes, fewer No, for every group.
+    """
     lines = [
         f"{question}\n{'Yes.' if answer else 'No.'}"
         for question, answer in zip(wordings.sub_questions(asked), answers, strict=True)
     ]
     text = wordings.FINAL_PROMPT.replace("{knowledge}", "\n".join(lines))
     text = text.replace("{question}", wordings.CHOICE_PROMPTS[prompt].format(asked))
-    letter = planted.occupation_choice(scene, asked, table)
-    if sum(answers[:3]) >= 2:
-        letter = "A"
+    letter = "A" if sum(answers[:3]) >= 2 else "B"
     choices = hard(f" {wordings.CHOICES[letter]}", (" Yes", " No", " Unknown"), 0.94)
     seen = wordings.PROP_NAMES.get(scene.subject.occupation, "a person")
     return Question(text, f" Rationale: The image shows {seen}.\nAnswer:", choices)
