@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
+from pathlib import Path
 
 import pytest
 import yaml
 
 from vlmfair.config import check_config, read_yaml
 from vlmfair.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +51,16 @@ def test_both_suites_are_valid(root, config, schema):
         ),
         ({"inference": {"device": "gpu"}}, "inference.device: .* Write auto, cpu or cuda."),
         ({"suite": "../escape"}, "suite: .* results lie below results/<suite>"),
+        ({"gras": {"traits": "bad"}}, "gras.traits: .* Write all, or a list of trait words."),
+        (
+            {"gras": {"traits": ["bad"]}},
+            "gras.traits: the list has 1 of at least 2 entries. "
+            "Write at least two different trait words, or all.",
+        ),
+        ({"gras": {"traits": ["bad", "bad"]}}, "gras.traits: bad is listed twice. Write at least"),
+        ({"gras": {"traits": ["bad", 3]}}, "gras.traits.1: 3 is not .* Write a trait word."),
+        ({"gras": None}, "gras: there is no value. Write the keys of the section gras"),
+        ({"gras": {"temperatures": [0.5]}}, "gras.temperatures: .0.5. lacks 1.0. Write a list"),
     ],
 )
 def test_each_fault_names_its_key_and_remedy(config, schema, change, sentence):
@@ -61,6 +75,69 @@ def test_each_fault_names_its_key_and_remedy(config, schema, change, sentence):
         check_config(broken, schema, "config")
 
     assert "\n" not in str(caught.value)
+
+
+def test_an_empty_folder_on_the_command_line_means_none(config, schema):
+    # `--config gras_evaluation_results=` arrives as a key without a value.
+    check_config({**config, "gras_evaluation_results": None}, schema, "config")
+
+
+def checked_parts(schema, place=()):
+    """Every part of a JSON schema that can refuse a value, with its place."""
+    refusing = {"type", "enum", "const", "pattern", "minimum", "minItems", "uniqueItems"}
+    if refusing & set(schema):
+        yield place, schema
+    for key in ("properties", "$defs"):
+        for name, part in schema.get(key, {}).items():
+            yield from checked_parts(part, (*place, name))
+    for key in ("items", "additionalProperties", "propertyNames", "then", "else"):
+        if isinstance(schema.get(key), dict):
+            yield from checked_parts(schema[key], (*place, key))
+
+
+@pytest.mark.parametrize("name", ["config", "models", "datasets"])
+def test_whatever_a_schema_refuses_it_says_what_to_write(root, name):
+    schema = json.loads((root / f"config/schemas/{name}.schema.json").read_text())
+    parts = list(checked_parts(schema))
+
+    assert len(parts) >= 8
+    assert [place for place, part in parts if not part.get("description")] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "models.yaml: line 3: the key a stands in line 1 already. Remove"),
+        ("m:\n  x: {k: 1}\n  y: {k: 1, k: 2}\n", "line 3: the key k stands in line 3 already"),
+        ("1: a\n2: b\n1: c\n", "line 3: the key 1 stands in line 1 already"),
+        ("- a: 1\n  b: 1\n  b: 1\n", "line 3: the key b stands in line 2 already"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path, text, sentence):
+    path = tmp_path / "models.yaml"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError, match=sentence):
+        read_yaml(path)
+
+
+def test_merged_keys_may_be_overridden(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("base: &base {a: 1, b: 2}\nmine: {<<: *base, a: 3}\n")
+
+    assert read_yaml(path)["mine"] == {"a": 3, "b": 2}
+
+
+def test_every_yaml_file_of_the_project_passes(root):
+    files = [*root.glob("config/*.yaml"), *root.glob("resources/**/*.yaml"), *root.glob("envs/*")]
+    assert len(files) >= 8
+    for path in files:
+        assert read_yaml(path), path
+
+
+@pytest.mark.parametrize("module", sorted((ROOT / "vlmfair").rglob("*.py")), ids=str)
+def test_no_module_reads_yaml_past_the_check_for_repeated_keys(module):
+    assert "yaml.safe_load" not in module.read_text(encoding="utf-8")
 
 
 def test_a_missing_key_says_what_to_write(config, schema):

@@ -14,18 +14,55 @@ import yaml
 from vlmfair.errors import ConfigError
 
 
+class _OnceLoader(yaml.SafeLoader):
+    """YAML's safe loader, but a key that stands twice in one mapping is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            # `<<` merges another mapping, whose keys may be overridden.
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key, line = self.construct_object(key_node, deep=True), key_node.start_mark.line + 1
+            if isinstance(key, str | int | float):
+                if key in lines:
+                    raise _RepeatedKeyError(str(key), lines[key], line)
+                lines[key] = line
+        return super().construct_mapping(node, deep)
+
+
+class _RepeatedKeyError(Exception):
+    def __init__(self, key: str, first: int, second: int) -> None:
+        super().__init__(f"line {second}: the key {key} stands in line {first} already")
+
+
 def read_yaml(path: str | os.PathLike[str]) -> Any:
-    """Read a YAML file; raises ConfigError when it is missing or not YAML."""
+    """Read a YAML file; raises ConfigError as `parse_yaml`, and when the file is missing."""
     try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: the file is missing. Create it or name another one.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: the file is not UTF-8 text. Save it as UTF-8.") from error
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, path: str | os.PathLike[str]) -> Any:
+    """Return the content of a YAML text that was read from `path`.
+
+    Raises ConfigError, naming the line, when it is not YAML or a key stands twice in one mapping:
+    YAML's own rule, the last one wins, would hide the first.
+    """
+    try:
+        return yaml.load(text, Loader=_OnceLoader)
+    except _RepeatedKeyError as error:
+        raise ConfigError(f"{path}: {error}. Remove one of the two.") from None
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where else ""
         raise ConfigError(
             f"{path}: not valid YAML{line}. Correct the indentation or quotes."
-        ) from (error)
+        ) from error
 
 
 def check_config(content: Any, schema_path: str | os.PathLike[str], name: str) -> None:
@@ -52,4 +89,20 @@ def _sentence(error: jsonschema.exceptions.ValidationError) -> str:
         meaning = properties.get(missing, {}).get("description", "a value")
         return f"{place}: {missing} is missing. Write {missing}: <{meaning}>."
     description = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
-    return f"{place}: {error.message}. Write {description or 'a value that fits'}."
+    return f"{place}: {_fault(error)}. Write {description or 'a value that fits'}."
+
+
+def _fault(error: jsonschema.exceptions.ValidationError) -> str:
+    """Return what is wrong, in plain words where the validator's own are not."""
+    instance: Any = error.instance
+    if instance is None:
+        return "there is no value"
+    if error.validator == "uniqueItems":
+        repeated = next(entry for i, entry in enumerate(instance) if entry in instance[:i])
+        return f"{repeated} is listed twice"
+    if error.validator == "minItems":
+        return f"the list has {len(instance)} of at least {error.validator_value} entries"
+    if error.validator == "contains":
+        wanted: Any = error.validator_value
+        return f"{instance} lacks {wanted.get('const', 'an entry')}"
+    return str(error.message).rstrip(".")

@@ -25,3 +25,12 @@ class ModelError(VlmfairError):
 
 class InferenceError(VlmfairError):
     """A model gave numbers that are not numbers, or an answer that cannot be stored."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what another library's error says, on one line and without its full stop.
+
+    It is put into a sentence that goes on. An error without a message gives its type's name.
+    """
+    text = " ".join(str(error).split()).rstrip(".")
+    return text or type(error).__name__

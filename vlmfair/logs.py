@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 
 from vlmfair.errors import VlmfairError
+from vlmfair.usage import usage_sentence
 
 
 @contextmanager
@@ -18,7 +19,8 @@ def rule_log(path: str | os.PathLike[str]) -> Iterator[None]:
     """Send logging, prints and uncaught errors of the block into the log file at `path`.
 
     A VlmfairError becomes its message and exit code 1, without a traceback, because it says what
-    to do; any other error keeps its traceback, because it is a fault of the workflow.
+    to do; any other error keeps its traceback, because it is a fault of the workflow. Where
+    all went well, the last line says what the process has used.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with Path(path).open("w", encoding="utf-8", buffering=1) as log:
@@ -31,6 +33,7 @@ def rule_log(path: str | os.PathLike[str]) -> Iterator[None]:
         try:
             with redirect_stdout(log), redirect_stderr(log):
                 yield
+            logging.info(usage_sentence())
         except VlmfairError as error:
             log.write(f"ERROR {error}\n")
             print(f"ERROR {error}", file=sys.stderr)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
+import fake_api
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from tiny_llava import DrawImage, write_model
 
 from vlmfair.inference.queries import ImageRef
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Matrices this small gain nothing from a second thread, and lose on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +44,10 @@ def draw_image(tmp_path: Path) -> DrawImage:
         return ImageRef(str(path), digest, transform)
 
     return draw
+
+
+@pytest.fixture
+def served() -> Iterator[fake_api.Served]:
+    """A running server that answers each question with itself in capitals."""
+    with fake_api.serve() as running:
+        yield running

@@ -41,7 +41,7 @@ def model(loaded: LoadedProcessor) -> Any:
 
 def engine(loaded: LoadedProcessor, model: Any, **options: Any) -> PlainEngine:
     renderer = ChatRenderer(loaded.processor, loaded.family, "tiny")
-    opened = open_engine(loaded, renderer, model=model, **options)
+    opened = open_engine(loaded, renderer, model=model, **{"mode": "image_features", **options})
     assert isinstance(opened, PlainEngine)
     return opened
 
@@ -256,5 +256,7 @@ def test_logits_that_are_not_numbers_stop_the_run(
 
 
 def test_an_unknown_mode_is_refused(loaded: LoadedProcessor, model: Any) -> None:
-    with pytest.raises(InferenceError, match=r"cannot be asked in mode packed. Use full_forward"):
-        engine(loaded, model, mode="packed")
+    with pytest.raises(
+        InferenceError, match=r"tiny: there is no inference mode 'speedy'. Use auto"
+    ):
+        engine(loaded, model, mode="speedy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,9 @@ class CountingEngine:
 
     def generate(self, queries: Iterable[Query]) -> Iterator[Answer]:
         return self._count(self._engine.generate(queries))
+
+    def report(self) -> dict[str, Any]:
+        return self._engine.report()
 
     def _count(self, answers: Iterator[Answer]) -> Iterator[Answer]:
         for answer in answers:
@@ -127,7 +131,7 @@ def test_responses_are_in_the_order_of_the_requests_and_fit_the_contract(
             assert len(row["logsumexp"]) == 2
             assert row["text"] is None
     assert answered.manifest["answers"] == {"stored": 0, "asked": 12}
-    assert answered.manifest["inference_modes"] == {"image_features": 12}
+    assert answered.manifest["inference_modes"] == {"packed": 12}
     assert answered.manifest["errors"] == 0
     assert set(answered.manifest["label_tokens"]) == {" Yes", " No"}
     assert answered.manifest["libraries"].keys() >= {"torch", "transformers"}
@@ -317,3 +321,61 @@ def test_the_same_shard_twice_gives_the_same_bytes(
     second = answer(requests, entry, tmp_path / "b").responses
 
     assert first.equals(second)
+
+
+def answer_in_process(requests: pa.Table, model_folder: str, store: str) -> pa.Table:
+    """What a job does; entries do not travel between processes, their folder's name does."""
+    entry = tiny_entry(Path(model_folder))
+    options: dict[str, Any] = {"device": "cpu", "flush_seconds": 0}
+    return answer_shard(requests, None, entry, LABELS, TEMPERATURES, store, **options).responses
+
+
+def test_two_processes_on_one_shard_at_once_give_the_same_answers(
+    requests: pa.Table, entry: ModelEntry, tmp_path: Path
+) -> None:
+    # Given a scheduler that started a job a second time while the first one was still running.
+    context = multiprocessing.get_context("spawn")
+    arguments = (requests, entry.path, str(tmp_path / "store"))
+    with context.Pool(2) as pool:
+        waiting = [pool.apply_async(answer_in_process, arguments) for _ in range(2)]
+        one, other = (job.get(timeout=120) for job in waiting)
+
+    assert one.equals(other)
+    third = answer(requests, entry, tmp_path / "store")
+    assert third.manifest["answers"] == {"stored": 12, "asked": 0}
+    assert third.manifest["skipped_store_parts"] == []
+
+
+def test_a_shorter_context_applies_to_stored_answers_too(
+    requests: pa.Table, entry: ModelEntry, tmp_path: Path
+) -> None:
+    answer(requests, entry, tmp_path)
+
+    short = answer(requests, replace(entry, context_length=16), tmp_path).responses
+
+    assert all("the context of tiny has 16" in str(error) for error in short["error"].to_pylist())
+    assert short["logits"].null_count == len(short)
+
+
+def test_a_store_that_cannot_be_written_is_found_before_anything_is_computed(
+    requests: pa.Table, entry: ModelEntry, tmp_path: Path
+) -> None:
+    # Given a file where the folder should be, which stops root as well as a missing permission.
+    (tmp_path / "store").write_text("")
+    asked: list[str] = []
+
+    with pytest.raises(InferenceError, match=r"the answer store .* cannot be written \(.*name an"):
+        answer(requests, entry, tmp_path / "store", asked=asked)
+
+    assert asked == []
+
+
+def test_the_manifest_says_how_answers_were_computed(
+    requests: pa.Table, entry: ModelEntry, tmp_path: Path
+) -> None:
+    engine = answer(requests, entry, tmp_path).manifest["engine"]
+
+    assert engine["tokens_computed"] < engine["tokens_asked"]
+    assert [check["mode"] for check in engine["self_checks"]] == ["packed", "packed"]
+    assert all(check["errors"]["packed"] <= 1e-5 for check in engine["self_checks"])
+    assert engine["out_of_memory"] == []

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from vlmfair.inference.queries import Answer, Query
 from vlmfair.models.chat import ChatRenderer
-from vlmfair.models.loading import LoadedProcessor, load_model
+from vlmfair.models.loading import SPLIT, LoadedProcessor, input_device, load_model
 
 # Raised by hand when answers may differ from those of earlier versions; part of every answer's key.
 SEMANTICS = 1
@@ -30,6 +30,10 @@ class Engine(Protocol):
         """Yield, for each query, the text of its greedy answer; errors as in `score`."""
         ...
 
+    def report(self) -> dict[str, Any]:
+        """Return what was computed, and how, for the manifest of the responses."""
+        ...
+
 
 def open_engine(
     loaded: LoadedProcessor,
@@ -42,18 +46,22 @@ def open_engine(
 ) -> Engine:
     """Load the model's weights and return the best engine that is exact for it.
 
-    `mode` is `full_forward` (one whole forward for each question), `image_features` (each image
-    through the vision tower once) or `auto`. Raises ModelError as `load_model`.
+    `mode` is `auto` (shared beginnings, checked against full forwards, with fall-backs), or one of
+    `packed`, `repeated`, `image_features` (each image through the vision tower once) and
+    `full_forward` (one whole forward for each question) to use it unchecked. Raises ModelError as
+    `load_model`.
     """
-    from vlmfair.inference.plain import PlainEngine
+    from vlmfair.inference.plain import MODES, PlainEngine
+    from vlmfair.inference.shared import SharedPrefixEngine
 
-    if mode == "auto":
-        mode = "image_features" if loaded.family.shares_image_features else "full_forward"
-    return PlainEngine(
+    engine = PlainEngine if mode in MODES else SharedPrefixEngine
+    if model is None:
+        model = load_model(loaded, device)
+    return engine(
         loaded,
         renderer,
-        model if model is not None else load_model(loaded, device),
-        device=device,
+        model,
+        device=str(input_device(model)) if device == SPLIT else device,
         batch_size=batch_size,
         mode=mode,
     )

@@ -6,40 +6,55 @@ Every other way of asking is compared with this one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from vlmfair.errors import InferenceError
-from vlmfair.inference.images import ImageCache, UnreadableImageError
-from vlmfair.inference.queries import Answer, ImageRef, Query
+from vlmfair.inference.answers import AnswerMaker
+from vlmfair.inference.groups import ImageKey, image_key
+from vlmfair.inference.limits import MemoryLimit
+from vlmfair.inference.prepare import WINDOW_IMAGES, Prepared, Preparer, windows
+from vlmfair.inference.queries import Answer, Query
 from vlmfair.models.chat import ChatRenderer
-from vlmfair.models.families.base import ImageInputs
+from vlmfair.models.families.base import ImageFeatures
 from vlmfair.models.loading import LoadedProcessor
 
 MODES = ("full_forward", "image_features")
-# Queries looked at together for equal lengths; bounded by images too, because pixels fill memory.
-WINDOW_QUERIES = 8192
-WINDOW_IMAGES = 64
+# Images that go through the vision tower together.
+IMAGES_AT_ONCE = 8
+
+Ask = Callable[[list[Prepared]], list[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    query: Query
-    ids: tuple[int, ...]
-    label_ids: tuple[int, ...]
-    refs: tuple[ImageRef, ...]
-    images: tuple[ImageInputs, ...]
+class FeatureCache:
+    """Image features of one model by content, of the most recent `capacity` images."""
 
-    def batch_key(self) -> tuple[Any, ...]:
-        """Prompts with equal keys go through the model together."""
-        shapes = tuple(
-            tuple((name, tuple(tensor.shape)) for name, tensor in image.tensors.items())
-            for image in self.images
-        )
-        return len(self.ids), shapes, len(self.label_ids), self.query.max_new_tokens
+    def __init__(self, family: Any, model: Any, capacity: int = WINDOW_IMAGES) -> None:
+        self._family = family
+        self._model = model
+        self._capacity = capacity
+        self._known: OrderedDict[ImageKey, ImageFeatures] = OrderedDict()
+
+    def get(self, prepared: Sequence[Prepared]) -> dict[ImageKey, ImageFeatures]:
+        """Return the features of all images of prompts, each once, in the order they appear."""
+        wanted = {
+            key: image
+            for item in prepared
+            for key, image in zip(image_key(item), item.images, strict=True)
+        }
+        missing = [key for key in wanted if key not in self._known]
+        for start in range(0, len(missing), IMAGES_AT_ONCE):
+            keys = missing[start : start + IMAGES_AT_ONCE]
+            features = self._family.encode_images(self._model, [wanted[key] for key in keys])
+            self._known.update(zip(keys, features, strict=True))
+        found = {key: self._known[key] for key in wanted}
+        for key in found:
+            self._known.move_to_end(key)
+        while len(self._known) > self._capacity:
+            self._known.popitem(last=False)
+        return found
 
 
 class PlainEngine:
@@ -67,183 +82,126 @@ class PlainEngine:
                 f"{mode}. Use full_forward."
             )
         self.mode = mode
-        self._name = loaded.entry.name
-        self._dtype = loaded.entry.dtype
+        self.answers = AnswerMaker(
+            loaded.entry.name, loaded.entry.dtype, loaded.processor.tokenizer, model
+        )
+        self.preparer = Preparer(loaded, renderer)
+        self.features = FeatureCache(loaded.family, model)
         self._family = loaded.family
-        self._tokenizer = loaded.processor.tokenizer
-        self._context_length = loaded.context_length
-        self._renderer = renderer
         self._model = model
         self._device = torch.device(device)
-        self._batch_size = batch_size
-        self._images = ImageCache(loaded.processor, loaded.family, capacity=2 * WINDOW_IMAGES)
-        self._features: OrderedDict[tuple[str, str], torch.Tensor] = OrderedDict()
+        self._limit = MemoryLimit(loaded.entry.name, "questions", batch_size, least=1)
+        self._asked = self._computed = 0
 
     def score(self, queries: Iterable[Query], temperatures: Sequence[float]) -> Iterator[Answer]:
         """Yield label logits and logsumexp; see `Engine.score`."""
-        for item in self._batches(queries, room=0):
-            if isinstance(item, Answer):
-                yield item
+        for prepared in self._prepared(queries):
+            if isinstance(prepared, Answer):
+                yield prepared
             else:
-                yield from self._score_batch(item, temperatures)
+                yield from self.score_prepared(prepared, temperatures, self.mode)
 
     def generate(self, queries: Iterable[Query]) -> Iterator[Answer]:
         """Yield greedy answers; see `Engine.generate`."""
-        for item in self._batches(queries, room=1):
-            if isinstance(item, Answer):
-                yield item
+        for prepared in self._prepared(queries):
+            if isinstance(prepared, Answer):
+                yield prepared
             else:
-                yield from self._generate_batch(item)
+                yield from self.generate_prepared(prepared, self.mode)
 
-    def _batches(self, queries: Iterable[Query], room: int) -> Iterator[list[_Prepared] | Answer]:
-        for window in _windows(queries):
-            groups: dict[tuple[Any, ...], list[_Prepared]] = {}
+    def report(self) -> dict[str, Any]:
+        """Return what was computed, for the manifest of the responses."""
+        return {
+            "tokens_asked": self._asked,
+            "tokens_computed": self._computed,
+            "out_of_memory": self._limit.record(),
+        }
+
+    def score_prepared(
+        self, prepared: Sequence[Prepared], temperatures: Sequence[float], mode: str
+    ) -> Iterator[Answer]:
+        """Yield the answers to prompts that are ready, in a mode of this engine."""
+
+        def ask(batch: list[Prepared]) -> list[Answer]:
+            return self.answers.scored(batch, self.logits(batch, mode), temperatures, mode)
+
+        yield from self._batched(prepared, ask)
+
+    def generate_prepared(self, prepared: Sequence[Prepared], mode: str) -> Iterator[Answer]:
+        """Yield the greedy answers to prompts that are ready, in a mode of this engine."""
+        yield from self._batched(prepared, lambda batch: self._generate_batch(batch, mode))
+
+    @torch.inference_mode()
+    def logits(self, batch: Sequence[Prepared], mode: str) -> torch.Tensor:
+        """Return the logits behind prompts of one length, [prompts, vocabulary]."""
+        return self._family.next_token_logits(
+            self._model, self._ids(batch), self._image_arguments(batch, mode)
+        )
+
+    def _prepared(self, queries: Iterable[Query]) -> Iterator[list[Prepared] | Answer]:
+        for window in windows(queries):
+            ready: list[Prepared] = []
             for query in window:
-                prepared = self._prepare(query, query.max_new_tokens if room else 0)
+                prepared = self.preparer.prepare(query, self.mode)
                 if isinstance(prepared, Answer):
                     yield prepared
                 else:
-                    groups.setdefault(prepared.batch_key(), []).append(prepared)
-            for group in groups.values():
-                for start in range(0, len(group), self._batch_size):
-                    yield group[start : start + self._batch_size]
+                    ready.append(prepared)
+            yield ready
 
-    def _prepare(self, query: Query, answer_room: int) -> _Prepared | Answer:
-        refs = query.images
-        try:
-            images = tuple(self._images.get(ref) for ref in refs)
-        except UnreadableImageError as error:
-            return self._error(query, f"{error}. Take the image out of the selection.")
-        prompt = self._renderer.render(query.turns, query.assistant_prefix, query.rendering)
-        ids = self._renderer.expand(prompt, tuple(image.replacement for image in images))
-        limit = self._context_length
-        if limit is not None and len(ids) + answer_room > limit:
-            return self._error(
-                query,
-                f"the prompt has {len(ids)} tokens"
-                + (f" and its answer needs room for {answer_room}" if answer_room else "")
-                + f", and the context of {self._name} has {limit}. "
-                f"Use fewer demonstrations or a model with a longer context.",
-            )
-        labels = self._renderer.label_tokens(prompt, query.labels).ids if query.labels else ()
-        return _Prepared(query, ids, labels, refs, images)
-
-    def _error(self, query: Query, sentence: str) -> Answer:
-        return Answer(query.request_id, self.mode, error=sentence)
+    def _batched(self, prepared: Sequence[Prepared], ask: Ask) -> Iterator[Answer]:
+        groups: dict[tuple[Any, ...], list[Prepared]] = {}
+        for item in prepared:
+            query = item.query
+            key = (len(item.ids), item.shapes(), query.max_new_tokens, len(item.label_ids))
+            groups.setdefault(key, []).append(item)
+        for group in groups.values():
+            place = 0
+            while place < len(group):
+                batch = group[place : place + self._limit.size]
+                with self._limit.halved_when_full(len(batch[0].ids)) as attempt:
+                    answers = ask(batch)
+                if attempt.succeeded:
+                    yield from answers
+                    place += len(batch)
 
     @torch.inference_mode()
-    def _score_batch(self, batch: list[_Prepared], temperatures: Sequence[float]) -> list[Answer]:
-        input_ids = self._tensor([item.ids for item in batch])
-        output = self._model(
-            input_ids=input_ids,
-            **self._image_arguments(batch),
-            logits_to_keep=1,
-            use_cache=False,
-        )
-        logits = output.logits[:, -1].float()
-        labels = logits.gather(1, self._tensor([item.label_ids for item in batch]))
-        sums = torch.stack([torch.logsumexp(logits / t, dim=-1) for t in temperatures], dim=1)
-        finite = (torch.isfinite(labels).all(dim=1) & torch.isfinite(sums).all(dim=1)).tolist()
-        for item, is_finite in zip(batch, finite, strict=True):
-            if not is_finite:
-                raise _not_numbers(self._name, self._dtype, item.query)
-        rows = zip(batch, labels.tolist(), sums.tolist(), strict=True)
+    def _generate_batch(self, batch: list[Prepared], mode: str) -> list[Answer]:
+        input_ids = self._ids(batch)
+        ends = self.answers.ends
+        new = self._family.new_tokens(
+            self._model,
+            input_ids,
+            self._image_arguments(batch, mode),
+            generation_config=_greedy(batch[0].query.max_new_tokens, ends),
+            logits_processor=[_FiniteLogits(self.answers, [item.query for item in batch])],
+        ).tolist()
+        self._computed += sum(len(ids) for ids in new)
         return [
-            Answer(
-                item.query.request_id,
-                self.mode,
-                logits=label_logits,
-                logsumexp=logsumexp,
-                label_tokens=" ".join(map(str, item.label_ids)),
-                prompt_tokens=len(item.ids),
-                completion_tokens=0,
-            )
-            for item, label_logits, logsumexp in rows
+            self.answers.generated(item, ids, mode) for item, ids in zip(batch, new, strict=True)
         ]
 
-    @torch.inference_mode()
-    def _generate_batch(self, batch: list[_Prepared]) -> list[Answer]:
-        input_ids = self._tensor([item.ids for item in batch])
-        ends = self._end_tokens()
-        output = self._model.generate(
-            input_ids=input_ids,
-            attention_mask=torch.ones_like(input_ids),
-            **self._image_arguments(batch),
-            generation_config=_greedy(batch[0].query.max_new_tokens, ends),
-            logits_processor=[_FiniteLogits(self._name, self._dtype, [i.query for i in batch])],
-        )
-        answers = []
-        for item, ids in zip(batch, output[:, input_ids.shape[1] :].tolist(), strict=True):
-            stop = next((place for place, token in enumerate(ids) if token in ends), None)
-            kept = ids if stop is None else ids[:stop]
-            text = self._tokenizer.decode(
-                kept, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-            answers.append(
-                Answer(
-                    item.query.request_id,
-                    self.mode,
-                    text=text,
-                    prompt_tokens=len(item.ids),
-                    completion_tokens=len(kept),
-                    finish_reason="length" if stop is None else "stop",
-                )
-            )
-        return answers
-
-    def _end_tokens(self) -> tuple[int, ...]:
-        declared = self._model.generation_config.eos_token_id
-        if declared is None:
-            declared = self._tokenizer.eos_token_id
-        if declared is None:
-            return ()
-        return tuple(declared) if isinstance(declared, list | tuple) else (int(declared),)
-
-    def _image_arguments(self, batch: Sequence[_Prepared]) -> dict[str, Any]:
-        refs = [ref for item in batch for ref in item.refs]
+    def _image_arguments(self, batch: Sequence[Prepared], mode: str) -> dict[str, Any]:
         images = [image for item in batch for image in item.images]
         if not images:
             return {}
-        if self.mode == "image_features":
-            return self._family.features_as_inputs(self._image_features(refs, images))
+        if mode == "image_features":
+            features = self.features.get(batch)
+            keys = [key for item in batch for key in image_key(item)]
+            return self._family.features_as_inputs([features[key] for key in keys])
         tensors = self._family.join_images(images)
         return {name: self._as_input(tensor) for name, tensor in tensors.items()}
-
-    def _image_features(
-        self, refs: Sequence[ImageRef], images: Sequence[ImageInputs]
-    ) -> torch.Tensor:
-        keys = [(ref.sha256, ref.transform) for ref in refs]
-        new = {key: image for key, image in zip(keys, images) if key not in self._features}
-        if new:
-            tensors = self._family.join_images(list(new.values()))
-            moved = {name: self._as_input(tensor) for name, tensor in tensors.items()}
-            features = self._family.image_features(self._model, moved)
-            self._features.update(zip(new, features, strict=True))
-        stacked = torch.stack([self._features[key] for key in keys])
-        while len(self._features) > WINDOW_IMAGES:
-            self._features.popitem(last=False)
-        return stacked
 
     def _as_input(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_floating_point():
             return tensor.to(self._device, self._model.dtype)
         return tensor.to(self._device)
 
-    def _tensor(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
-        return torch.tensor(rows, dtype=torch.long, device=self._device)
-
-
-def _windows(queries: Iterable[Query]) -> Iterator[list[Query]]:
-    window: list[Query] = []
-    images: set[ImageRef] = set()
-    for query in queries:
-        images.update(query.images)
-        if window and (len(window) >= WINDOW_QUERIES or len(images) > WINDOW_IMAGES):
-            yield window
-            window, images = [], set(query.images)
-        window.append(query)
-    if window:
-        yield window
+    def _ids(self, batch: Sequence[Prepared]) -> torch.Tensor:
+        ids = torch.tensor([item.ids for item in batch], dtype=torch.long, device=self._device)
+        self._asked += ids.numel()
+        self._computed += ids.numel()
+        return ids
 
 
 def _greedy(max_new_tokens: int, ends: tuple[int, ...]) -> Any:
@@ -264,24 +222,9 @@ def _greedy(max_new_tokens: int, ends: tuple[int, ...]) -> Any:
 class _FiniteLogits:
     """Refuses to choose a token from logits that are not numbers."""
 
-    def __init__(self, model: str, dtype: str, queries: Sequence[Query]) -> None:
-        self._model, self._dtype, self._queries = model, dtype, queries
+    def __init__(self, answers: AnswerMaker, queries: Sequence[Query]) -> None:
+        self._answers, self._queries = answers, queries
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        wrong = torch.isnan(scores).any(dim=1) | torch.isposinf(scores).any(dim=1)
-        for query, is_wrong in zip(self._queries, wrong.tolist()):
-            if is_wrong:
-                raise _not_numbers(self._model, self._dtype, query)
+        self._answers.check_numbers(scores, self._queries)
         return scores
-
-
-def _not_numbers(model: str, dtype: str, query: Query) -> InferenceError:
-    remedy = (
-        "Write dtype: float32 or dtype: bfloat16 for it in config/models.yaml."
-        if dtype == "float16"
-        else "Download the model again, or write dtype: float32 for it in config/models.yaml."
-    )
-    return InferenceError(
-        f"{model}: the logits for sample {query.sample_id or query.request_id} are NaN or "
-        f"infinite ({dtype}). {remedy}"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +15,11 @@ import pyarrow.compute as pc
 import torch
 from tqdm import tqdm
 
-from vlmfair.contracts import RESPONSES, conform
 from vlmfair.errors import InferenceError
 from vlmfair.inference.engine import SEMANTICS, Engine, open_engine
 from vlmfair.inference.memory import keep_freed_memory
 from vlmfair.inference.queries import Answer, Query, make_queries
+from vlmfair.inference.responses import ShardAnswers, count_values, make_responses
 from vlmfair.inference.store import FLUSH_SECONDS, AnswerStore, answer_key
 from vlmfair.models.chat import ChatRenderer
 from vlmfair.models.labels import LabelTokens, check_stated_id, shared_labels
@@ -26,17 +27,9 @@ from vlmfair.models.loading import LoadedProcessor, choose_device, load_processo
 from vlmfair.models.registry import ModelEntry, model_digest
 from vlmfair.provenance import library_versions
 
+logger = logging.getLogger(__name__)
+
 OpenEngine = Callable[..., Engine]
-_WORD = pa.dictionary(pa.int32(), pa.string())
-RESPONSE_ROWS = pa.schema([*RESPONSES.schema, ("label_tokens", _WORD)])
-
-
-@dataclass(frozen=True)
-class ShardAnswers:
-    """The responses of a shard in the order of its requests, and what its manifest says."""
-
-    responses: pa.Table
-    manifest: dict[str, Any]
 
 
 @dataclass
@@ -95,11 +88,15 @@ def answer_shard(
     with AnswerStore(
         store_root, store_identity(loaded, digest), flush_seconds=flush_seconds
     ) as store:
-        stored = store.find(unique)
+        stored = _within_context(store.find(unique), unique, asked, loaded.context_length)
         known = set(stored["row"].to_pylist())
         missing = [key for row, key in enumerate(unique) if row not in known]
         answers: dict[bytes, Answer] = {}
+        report: dict[str, Any] = {}
+        answers_with_error = 0
         if missing:
+            store.check_writable()
+            store.keep_most_of(len(missing))
             chosen = choose_device(device)
             if chosen == "cpu":
                 keep_freed_memory()
@@ -111,9 +108,13 @@ def answer_shard(
                 mode=engine_mode,
             )
             for key, answer in _ask(engine, missing, asked.queries, temperatures, entry.name):
+                if answer.error is not None and not answers_with_error:
+                    logger.warning("first answer that failed: %s", answer.error)
+                answers_with_error += answer.error is not None
                 store.add(key, answer)
                 answers[key] = answer
-    responses = _responses(requests, asked.keys, unique, stored, answers)
+            report = engine.report()
+    responses = make_responses(requests, asked.keys, unique, stored, answers)
     manifest = {
         "model": entry.name,
         "model_digest": digest,
@@ -126,7 +127,8 @@ def answer_shard(
         "temperatures": list(temperatures),
         "answers": {"stored": len(known), "asked": len(missing)},
         "errors": len(requests) - responses["error"].null_count,
-        "inference_modes": _counts(responses["inference_mode"]),
+        "inference_modes": count_values(responses["inference_mode"]),
+        "engine": report,
         **_label_notes(asked),
         "libraries": library_versions(),
     }
@@ -169,6 +171,20 @@ def _render_all(
             asked.tokens.add((query.labels, tokens))
     _check_stated_ids(asked, loaded)
     return asked
+
+
+def _within_context(
+    stored: pa.Table, unique: Sequence[bytes], asked: _Asked, limit: int | None
+) -> pa.Table:
+    """Return the stored answers that this entry's context could have given; it may be shorter."""
+    if limit is None or not len(stored):
+        return stored
+    rooms = [
+        query.max_new_tokens if query.mode == "generate" else 0
+        for query in (asked.queries[unique[row]] for row in stored["row"].to_pylist())
+    ]
+    lengths = pc.add(pc.fill_null(stored["prompt_tokens"], 0), pa.array(rooms, pa.int32()))
+    return stored.filter(pc.less_equal(lengths, limit))
 
 
 def _check_stated_ids(asked: _Asked, loaded: LoadedProcessor) -> None:
@@ -224,31 +240,3 @@ def _ask(
             f"{model}: the engine left {len(key_of)} of {len(keys)} questions unanswered. "
             f"Run again; the stored answers are reused."
         )
-
-
-def _responses(
-    requests: pa.Table,
-    keys: Sequence[bytes],
-    unique: Sequence[bytes],
-    stored: pa.Table,
-    answers: Mapping[bytes, Answer],
-) -> pa.Table:
-    place = {key: row for row, key in enumerate(unique)}
-    columns = [field.name for field in RESPONSE_ROWS if field.name != "request_id"]
-    fresh = pa.Table.from_pylist(
-        [
-            {"row": place[key], **{name: getattr(answer, name) for name in columns}}
-            for key, answer in answers.items()
-        ],
-        schema=pa.schema([*(RESPONSE_ROWS.field(name) for name in columns), ("row", pa.int32())]),
-    )
-    kept = stored.append_column("error", pa.nulls(len(stored), pa.string()))
-    rows = pa.concat_tables([kept.select(fresh.column_names).cast(fresh.schema), fresh])
-    rows = rows.unify_dictionaries().sort_by("row").drop_columns("row")
-    taken = rows.take(pa.array([place[key] for key in keys], pa.int64()))
-    return conform(taken.append_column("request_id", requests["request_id"]), RESPONSES)
-
-
-def _counts(column: pa.ChunkedArray) -> dict[str, int]:
-    counts = pc.value_counts(column).to_pylist()
-    return {item["values"]: item["counts"] for item in counts}

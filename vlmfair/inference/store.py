@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import struct
+import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from vlmfair.errors import InferenceError
 from vlmfair.inference.queries import Answer, Query
 from vlmfair.models.chat import RenderedPrompt
 from vlmfair.provenance import atomic_path, write_json
@@ -31,6 +33,10 @@ logger = logging.getLogger(__name__)
 KEY_BYTES = 16
 FLUSH_ANSWERS = 20_000
 FLUSH_SECONDS = 30.0
+# A part with fewer answers costs more in files than an interruption could in answers.
+LEAST_FLUSHED = 250
+# The finish reason of an answer that the model or its filter refused to give.
+REFUSED = "refused"
 _METADATA = b"vlmfair.answers"
 _WORD = pa.dictionary(pa.int32(), pa.string())
 
@@ -71,6 +77,14 @@ def answer_key(
     else:
         digest.update(struct.pack("<q", query.max_new_tokens))
     return digest.digest()
+
+
+def is_kept(answer: Answer) -> bool:
+    """Whether an answer is kept: no error and no empty text, unless the model refused to answer."""
+    if answer.error is not None:
+        return False
+    says_something = answer.logits is not None or bool((answer.text or "").strip())
+    return says_something or answer.finish_reason == REFUSED
 
 
 class AnswerStore:
@@ -129,14 +143,30 @@ class AnswerStore:
     def add(self, key: bytes, answer: Answer) -> None:
         """Keep an answer, flushing when enough of them or enough seconds have gathered.
 
-        An answer that is an error or an empty text is not kept, so that it is asked again.
+        What `is_kept` refuses is asked again by the next run.
         """
-        if answer.error is None and (answer.logits is not None or (answer.text or "").strip()):
+        if is_kept(answer):
             columns = {name: getattr(answer, name) for name in PART.names if name != "key"}
             self._pending.append({"key": key, **columns})
         waited = time.monotonic() - self._flushed_at
         if len(self._pending) >= self._flush_answers or waited >= self._flush_seconds:
             self.flush()
+
+    def keep_most_of(self, answers: int) -> None:
+        """Flush often enough that an interruption loses at most a fortieth of `answers`."""
+        self._flush_answers = min(self._flush_answers, max(LEAST_FLUSHED, answers // 40))
+
+    def check_writable(self) -> None:
+        """Raise InferenceError unless a part could be written, before anything is computed."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise InferenceError(
+                f"the answer store {self.folder} cannot be written ({error.strerror}), and answers "
+                f"that are not kept would be lost. Make it writable, or name another answer_store."
+            ) from error
 
     def flush(self) -> None:
         """Write what was added since the last flush as one part."""

@@ -110,8 +110,7 @@ class ChatRenderer:
         return found
 
     def _tokenise(self, text: str, add_special_tokens: bool) -> tuple[int, ...]:
-        encoded = self._processor.tokenizer(text, add_special_tokens=add_special_tokens)
-        return tuple(encoded["input_ids"])
+        return tuple(self._family.tokenise(self._processor, text, add_special_tokens))
 
     def _render(
         self, turns: Sequence[Turn], assistant_prefix: str, rendering: str
@@ -120,7 +119,7 @@ class ChatRenderer:
         if rendering == "raw":
             number = len(turns[0].images)
             text = self._family.raw_text(turns[0].text, number, self._processor) + assistant_prefix
-            adds_special_tokens = True
+            adds_special_tokens = self._family.raw_adds_special_tokens
         else:
             text = self._chat_text(turns, assistant_prefix)
             # transformers' own rule: a template that writes the first token itself gets no second.
@@ -128,6 +127,12 @@ class ChatRenderer:
             adds_special_tokens = not (bos and text.startswith(bos))
         placeholders = text.count(self._family.image_token(self._processor))
         expected = sum(len(turn.images) for turn in turns)
+        most = self._family.most_images
+        if most is not None and expected > most:
+            raise ModelError(
+                f"{self._model}: a prompt of {expected} images, and models of the family "
+                f"{self._family.name} take {most}. Leave demonstrations out, or use another model."
+            )
         if placeholders != expected:
             raise ModelError(
                 f"{self._model}: a {rendering} prompt holds {placeholders} image placeholders for "
@@ -166,10 +171,16 @@ class ChatRenderer:
             prefix = Turn("assistant", assistant_prefix)
             return str(
                 self._processor.apply_chat_template(
-                    [*messages, _message(prefix)], continue_final_message=True
+                    [*messages, _message(prefix)],
+                    continue_final_message=True,
+                    **self._family.template_arguments,
                 )
             )
-        return str(self._processor.apply_chat_template(messages, add_generation_prompt=True))
+        return str(
+            self._processor.apply_chat_template(
+                messages, add_generation_prompt=True, **self._family.template_arguments
+            )
+        )
 
 
 def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> _Value:

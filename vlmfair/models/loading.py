@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from vlmfair.models.families.base import Family
 from vlmfair.models.registry import ModelEntry, model_folder
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
+# The device of a model that is laid over all GPUs that are visible.
+SPLIT = "split"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -59,6 +62,11 @@ def load_processor(entry: ModelEntry) -> LoadedProcessor:
     folder whose architecture is not the family's.
     """
     family = load_family(entry.family, entry.name)
+    if family.needs_remote_code and not entry.trust_remote_code:
+        raise ModelError(
+            f"{entry.name}: models of the family {family.name} bring their own code. Read it, and "
+            f"if you trust it write trust_remote_code: true and revision in {entry.sheet}."
+        )
     folder = model_folder(entry)
     config = _load_config(entry, folder)
     architectures = tuple(getattr(config, "architectures", None) or ())
@@ -66,14 +74,15 @@ def load_processor(entry: ModelEntry) -> LoadedProcessor:
         raise ModelError(
             f"{entry.name}: {folder}/config.json names the architecture "
             f"{', '.join(architectures) or 'none'}, and the family {family.name} knows "
-            f"{', '.join(family.architectures)}. Correct family in config/models.yaml."
+            f"{', '.join(family.architectures)}. Correct family in {entry.sheet}."
         )
-    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+    tokenizer_files = TOKENIZER_FILES + family.tokenizer_files
+    if not any((folder / name).is_file() for name in tokenizer_files):
         raise ModelError(
             f"{entry.name}: {folder} has no tokenizer. "
             f"Add the model's tokenizer.json (or {', '.join(TOKENIZER_FILES[1:])})."
         )
-    processor = _load_processor_classes(entry, folder)
+    processor = _load_processor_classes(entry, family, folder)
     return LoadedProcessor(entry, folder, family, processor, config)
 
 
@@ -96,7 +105,7 @@ def _load_config(entry: ModelEntry, folder: Path) -> Any:
         ) from error
 
 
-def _load_processor_classes(entry: ModelEntry, folder: Path) -> Any:
+def _load_processor_classes(entry: ModelEntry, family: Family, folder: Path) -> Any:
     from transformers import AutoImageProcessor, AutoProcessor
 
     options: dict[str, Any] = {
@@ -104,6 +113,9 @@ def _load_processor_classes(entry: ModelEntry, folder: Path) -> Any:
         "local_files_only": True,
     }
     try:
+        own = family.load_processor(folder, options)
+        if own is not None:
+            return own
         processor = AutoProcessor.from_pretrained(folder, **options)
         if getattr(processor, "image_processor", None) is None:
             raise ModelError(
@@ -119,6 +131,7 @@ def _load_processor_classes(entry: ModelEntry, folder: Path) -> Any:
             f"Download tokenizer.json, tokenizer_config.json, preprocessor_config.json and "
             f"processor_config.json of the model again."
         ) from error
+    family.complete_processor(processor, folder)
     used = getattr(processor.image_processor, "backend", None)
     if used is not None and used != entry.image_backend:
         raise ModelError(
@@ -128,14 +141,19 @@ def _load_processor_classes(entry: ModelEntry, folder: Path) -> Any:
     return processor
 
 
-def load_model(loaded: LoadedProcessor, device: str) -> Any:
+def load_model(
+    loaded: LoadedProcessor, device: str, *, max_memory: Mapping[int | str, str] | None = None
+) -> Any:
     """Load a model's weights onto `device` in evaluation mode, in the entry's dtype and attention.
 
-    Raises ModelError on float16 without a GPU, on weights that are missing, damaged or incomplete,
-    and on an attention kind that the model does not have.
+    With device `split` its layers are laid over all visible GPUs, or over the devices of
+    `max_memory` up to what it grants each (`{0: "40GiB", 1: "40GiB"}`); `input_device` says where
+    inputs go. Raises ModelError on float16 without a GPU, on weights that are missing, damaged,
+    incomplete or too large for the GPUs, and on an attention kind that the model does not have.
     """
     entry, folder = loaded.entry, loaded.folder
-    if entry.dtype == "float16" and torch.device(device).type == "cpu":
+    split = device == SPLIT
+    if entry.dtype == "float16" and not split and torch.device(device).type == "cpu":
         raise ModelError(
             f"{entry.name}: dtype float16 is 10 to 15 times slower than float32 on a CPU. "
             f"Write dtype: float32 (or run on a GPU)."
@@ -145,17 +163,52 @@ def load_model(loaded: LoadedProcessor, device: str) -> Any:
             f"{entry.name}: {folder} has no weights in the safetensors format. "
             f"Download the .safetensors files of the model; pickled .bin weights are not loaded."
         )
-    model, report = _load_weights(loaded)
+    placement = {"device_map": "auto", "max_memory": dict(max_memory or {}) or None}
+    model, report = _load_weights(loaded, placement if split else {})
     absent = sorted(report["missing_keys"]) + [str(key) for key in report["mismatched_keys"]]
     if absent:
         raise ModelError(
             f"{entry.name}: the weights in {folder} lack or misshape {len(absent)} tensors (first "
             f"{absent[0]}). Download the model again; a part of it would be random otherwise."
         )
-    return model.eval().requires_grad_(False).to(device)
+    model.eval().requires_grad_(False)
+    if not split:
+        return model.to(device)
+    allowed = set(max_memory) if max_memory else set(range(torch.cuda.device_count()))
+    if not _places(model) <= allowed:
+        raise _too_large(entry)
+    return model
 
 
-def _load_weights(loaded: LoadedProcessor) -> tuple[Any, dict[str, Any]]:
+def input_device(model: Any) -> torch.device:
+    """Return the device that a model's inputs have to be on, also where it is split over several.
+
+    Outputs of a split model are on it, too.
+    """
+    return model.get_input_embeddings().weight.device
+
+
+def _places(model: Any) -> set[int | str]:
+    """Return where a model's layers lie: numbers of GPUs, `cpu`, `disk`."""
+    if hasattr(model, "hf_device_map"):
+        return set(model.hf_device_map.values())
+    # There is no map where all of it fits on one device.
+    devices = {parameter.device for parameter in model.parameters()}
+    return {device.type if device.index is None else device.index for device in devices}
+
+
+def _too_large(entry: ModelEntry) -> ModelError:
+    visible = torch.cuda.device_count()
+    return ModelError(
+        f"{entry.name}: the model does not fit on the {visible} visible GPUs; a part of it would "
+        f"lie in main memory or on disk, which is slower by orders of magnitude. "
+        f"Write gpus: {visible + 1} or more for it in {entry.sheet}."
+    )
+
+
+def _load_weights(
+    loaded: LoadedProcessor, placement: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
     from safetensors import SafetensorError
     from transformers.utils import logging as transformers_logging
 
@@ -170,6 +223,7 @@ def _load_weights(loaded: LoadedProcessor) -> tuple[Any, dict[str, Any]]:
             trust_remote_code=entry.trust_remote_code,
             local_files_only=True,
             output_loading_info=True,
+            **placement,
         )
     except SafetensorError as error:
         raise ModelError(
@@ -177,10 +231,12 @@ def _load_weights(loaded: LoadedProcessor) -> tuple[Any, dict[str, Any]]:
             f"Download it again."
         ) from error
     except (ValueError, OSError, RuntimeError, ImportError) as error:
+        if placement and "offload" in str(error):
+            raise _too_large(entry) from error
         raise ModelError(
             f"{entry.name}: the weights in {folder} cannot be loaded with attention "
             f"{entry.attention} ({_first_line(error)}). Check family, dtype and attention in "
-            f"config/models.yaml, or download the model again."
+            f"{entry.sheet}, or download the model again."
         ) from error
 
 

@@ -7,7 +7,22 @@ import importlib
 from vlmfair.errors import ModelError
 from vlmfair.models.families.base import Family
 
-FAMILIES = {"llava": "vlmfair.models.families.llava"}
+FAMILIES = {
+    "blip2": "vlmfair.models.families.blip2",
+    "idefics3": "vlmfair.models.families.idefics3",
+    "internvl": "vlmfair.models.families.internvl",
+    "llava": "vlmfair.models.families.llava",
+    "llava_next": "vlmfair.models.families.llava_next",
+    "minicpm_o": "vlmfair.models.families.minicpm_o",
+    "minicpm_v": "vlmfair.models.families.minicpm_v",
+    "mllama": "vlmfair.models.families.mllama",
+    "paligemma": "vlmfair.models.families.paligemma",
+    "phi3_5_vision": "vlmfair.models.families.phi3_5_vision",
+    "phi4_multimodal": "vlmfair.models.families.phi4_multimodal",
+    "qwen2_5_vl": "vlmfair.models.families.qwen2_5_vl",
+    "qwen3_vl": "vlmfair.models.families.qwen3_vl",
+    "qwen_vl_v1": "vlmfair.models.families.qwen_vl_v1",
+}
 
 
 def load_family(name: str, model: str) -> Family:

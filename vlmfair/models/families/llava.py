@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-import torch
-
-from vlmfair.models.families.base import Family
+from vlmfair.models.families.base import Family, ImageFeatures, ImageInputs
 
 
 class LlavaFamily(Family):
@@ -17,18 +15,20 @@ class LlavaFamily(Family):
     architectures = ("LlavaForConditionalGeneration",)
     shares_image_features = True
 
-    def image_features(self, model: Any, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return the projected patch embeddings of images, [images, patches, hidden size]."""
-        output = model.get_image_features(pixel_values=tensors["pixel_values"], return_dict=True)
-        return torch.stack(list(output.pooler_output))
+    def encode_images(self, model: Any, images: Sequence[ImageInputs]) -> list[ImageFeatures]:
+        """Return the projected patch embeddings of each image."""
+        tensors = self.join_images(images)
+        pixels = tensors["pixel_values"].to(model.device, model.dtype)
+        output = model.get_image_features(pixel_values=pixels, return_dict=True)
+        return [ImageFeatures(features) for features in output.pooler_output]
 
-    def features_as_inputs(self, features: torch.Tensor) -> dict[str, Any]:
+    def features_as_inputs(self, features: Sequence[ImageFeatures]) -> dict[str, Any]:
         """Return the forward argument that replaces `pixel_values`."""
         from transformers.modeling_outputs import BaseModelOutputWithPooling
 
         # The model reads a list here, one tensor for each image, whatever the annotation says.
-        output = BaseModelOutputWithPooling(pooler_output=list(features))  # type: ignore[arg-type]
-        return {"mm_encoder_outputs": {"image": output}}
+        listed: Any = [image.embeddings for image in features]
+        return {"mm_encoder_outputs": {"image": BaseModelOutputWithPooling(pooler_output=listed)}}
 
 
 FAMILY = LlavaFamily()
