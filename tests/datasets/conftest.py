@@ -68,6 +68,61 @@ def ai_face_dir(tmp_path: Path, picture: Callable[[Path], Path]) -> Path:
     return raw
 
 
+FACET_HEADER = (
+    "person_id,filename,class1,class2,bounding_box,gender_presentation_masc,"
+    "gender_presentation_fem,gender_presentation_non_binary,gender_presentation_na,"
+    + ",".join(f"skin_tone_{tone}" for tone in range(1, 11))
+    + ",skin_tone_na,age_presentation_young,age_presentation_middle,age_presentation_older,"
+    "age_presentation_na,visible_face"
+)
+
+
+@pytest.fixture
+def facet_row() -> Callable[..., str]:
+    """A line of FACET's annotations: a nurse, a woman, middle-aged, two votes for tone 2."""
+
+    def line(**changes: str) -> str:
+        cells = dict.fromkeys(FACET_HEADER.split(","), "0") | {
+            "person_id": "130",
+            "filename": "sa_922285.jpg",
+            "class1": "nurse",
+            "class2": "None",
+            "bounding_box": '"{""x"": 913.1, ""y"": 295.5, ""width"": 526.7, ""height"": 1123.4}"',
+            "gender_presentation_fem": "1",
+            "skin_tone_2": "2",
+            "age_presentation_middle": "1",
+            "visible_face": "1",
+        }
+        assert set(changes) <= set(cells)
+        return ",".join((cells | changes).values())
+
+    return line
+
+
+@pytest.fixture
+def facet_dir(
+    tmp_path: Path, picture: Callable[[Path], Path], facet_row: Callable[..., str]
+) -> Path:
+    """A woman who nurses and a man who plays the guitar, in two of the three image folders."""
+    raw = tmp_path / "facet"
+    for relative in ("imgs_1/sa_922285.jpg", "imgs_3/sa_7.jpg"):
+        picture(raw / relative)
+    (raw / "imgs_2").mkdir()
+    guitarist = facet_row(
+        person_id="131",
+        filename="sa_7.jpg",
+        class1="guitarist",
+        class2="",
+        gender_presentation_masc="1",
+        gender_presentation_fem="0",
+    )
+    (raw / "annotations").mkdir()
+    (raw / "annotations/annotations.csv").write_text(
+        f"{FACET_HEADER}\n{facet_row()}\n{guitarist}\n"
+    )
+    return raw
+
+
 @pytest.fixture
 def reasons() -> Callable[[ParsedDataset], dict[str, str]]:
     """Maps each problem's record to its reason."""

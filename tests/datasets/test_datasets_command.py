@@ -65,7 +65,7 @@ def test_module_runs_by_name_without_a_traceback(root: Path, tmp_path: Path) -> 
 
 
 def test_unknown_dataset_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"celeba: no such dataset\. Write one of ai_face, fair"):
+    with pytest.raises(ConfigError, match=r"celeba: no such dataset\. Write one of ai_face, facet"):
         parse_dataset("celeba", tmp_path)
 
 

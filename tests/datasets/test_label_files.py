@@ -72,9 +72,18 @@ def test_a_file_with_a_header_alone_has_no_rows(tmp_path: Path) -> None:
     assert read(tmp_path / "x.csv", b"file,age\n") == ([], [])
 
 
-def test_row_longer_than_any_label_file_ends_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(RawDataError, match=r"not a comma-separated file .* Fetch it\."):
-        read(tmp_path / "x.csv", b"file,age\n" + b"a" * (40 << 20) + b",1\n" * 9)
+@pytest.mark.parametrize("cell", [b"a" * (40 << 20), b'"' + b"[" * (1 << 20) + b'"'])
+def test_row_longer_than_any_label_row_costs_no_other_row(tmp_path: Path, cell: bytes) -> None:
+    rows, problems = read(tmp_path / "x.csv", b"file,age\n" + cell + b",1\nb,2\n")
+    assert [row["file"] for row in rows] == ["b"]
+    assert [problem["reason"] for problem in problems] == ["malformed_row"]
+    assert problems[0]["detail"] == f"the row has {len(cell) + 2} characters"
+    assert len(problems[0]["raw"]) == 500
+
+
+def test_header_longer_than_any_header_ends_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(RawDataError, match=r"too long for a header\. Fetch it\."):
+        read(tmp_path / "x.csv", b"a" * 200_000 + b"\n1\n")
 
 
 def test_folder_in_place_of_the_file_ends_in_a_sentence(tmp_path: Path) -> None:

@@ -9,21 +9,16 @@ from pathlib import Path
 import pytest
 
 from vlmfair.datasets import parse_dataset
-from vlmfair.datasets.__main__ import read_paths
 from vlmfair.datasets.fairface import RACES
+from vlmfair.datasets.label_files import read_paths
 from vlmfair.demo import scenes
 from vlmfair.demo.raw_ai_face import sources_of_tone
-from vlmfair.demo.raw_data import (
-    DATASETS,
-    draw_raw,
-    draw_selection,
-    scene_of,
-    scenes_of,
-)
+from vlmfair.demo.raw_data import draw_raw, draw_selection, scene_of, scenes_of
 from vlmfair.errors import ConfigError
 from vlmfair.papers.gras.artefacts import LIST_FILES
 from vlmfair.papers.gras.selection import select_images, selection_statistics
 
+DATASETS = tuple(LIST_FILES)
 PATTERNS = (
     r"AIFace/FFHQ/\d{5}\.png",
     r"AIFace/imdb_wiki/imdb/(\d\d)/nm\d{5}\1_rm\d+_\d{4}-\d{1,2}-\d{1,2}_\d{4}_face[12]\.jpg",

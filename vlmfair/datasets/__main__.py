@@ -1,4 +1,4 @@
-"""One parser alone: `python -m vlmfair.datasets NAME RAW_DIR OUT_DIR [--only CSV]`."""
+"""One parser alone: `python -m vlmfair.datasets NAME RAW_DIR OUT_DIR [--policy NAME] ...`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from vlmfair.contracts import PROBLEMS, SAMPLES, write_table
 from vlmfair.datasets import DATASETS, parse_dataset
-from vlmfair.datasets.base import ProblemLog
-from vlmfair.datasets.label_files import read_label_file
+from vlmfair.datasets.label_files import read_paths
 from vlmfair.errors import VlmfairError
 
-PATH_COLUMNS = ("file", "Image Path")
+# The rules that some datasets have, by their names in the configuration.
+OPTIONS = ("policy", "tone_rule")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,8 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         only = None if options.only is None else read_paths(options.only)
-        parsed = parse_dataset(options.name, options.raw_dir, only=only, threads=options.threads)
-        manifest = {"dataset": options.name, "raw_dir": options.raw_dir.as_posix()}
+        given = {name: getattr(options, name) for name in OPTIONS}
+        rules = {name: value for name, value in given.items() if value is not None}
+        parsed = parse_dataset(
+            options.name, options.raw_dir, only=only, threads=options.threads, options=rules
+        )
+        manifest = {"dataset": options.name, "raw_dir": options.raw_dir.as_posix(), **rules}
         write_table(
             options.out_dir / "problems.parquet", parsed.problems, PROBLEMS, manifest=manifest
         )
@@ -37,22 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def read_paths(path: Path) -> list[str]:
-    """Return the image paths in the column `file` or `Image Path` of a list.
-
-    Raises RawDataError when the file or the column is missing.
-    """
-    fetch = "Write a comma-separated file with a header."
-    table = read_label_file(path, [PATH_COLUMNS], ProblemLog("list"), fetch=fetch)
-    return list(table[next(name for name in PATH_COLUMNS if name in table.columns)])
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m vlmfair.datasets", description=__doc__)
     parser.add_argument("name", choices=sorted(DATASETS), help="which dataset")
     parser.add_argument("raw_dir", type=Path, help="the folder as downloaded and unpacked")
     parser.add_argument("out_dir", type=Path, help="where samples.parquet and problems.parquet go")
     parser.add_argument("--only", type=Path, metavar="CSV", help="open only the images listed here")
+    parser.add_argument("--policy", help="utkface: drop, public_corrections or paper_table1")
+    parser.add_argument("--tone-rule", help="facet: majority, argmax, mean or strict")
     parser.add_argument("--threads", type=int, default=1, help="threads that open images")
     return parser
 

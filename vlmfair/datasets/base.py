@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,13 @@ LEFT_OUT = {
     "unknown_gender": "the gender is not one of the dataset's labels",
     "unknown_race": "the race is not one of the dataset's labels",
     "unknown_target": "the row does not say whether the image is real or generated",
+    "unknown_class": "the class is not one of the dataset's",
+    "other_class": "the person's class is none of those that are asked about",
+    "several_persons": "the image has more than one annotated person",
+    "malformed_name": "the file name does not state age, gender, race and time",
     "not_annotated": "the image was asked for, and no label file has a row for it",
     "folder_absent": "no image below this folder was unpacked; one problem for all its rows",
+    "ambiguous_image": "several files have this name, with different contents",
     "image_missing": "no such file in the raw folder",
     "image_empty": "the file has no bytes",
     "image_too_large": "the file or the picture is larger than any photograph of this kind",
@@ -37,6 +42,11 @@ KEPT = {
     "ignored_age": "the age code is unknown; the image stays, without an age",
     "ignored_gender": "the gender code is unknown; the image stays, without a gender",
     "ignored_skin_tone": "the skin tone is unknown; the image stays, without a skin tone",
+    "ignored_box": "the bounding box cannot be read; the image stays, without a box",
+    "corrected_labels": "the file name lacks a label; a published correction gives it",
+    "defaulted_labels": "the file name lacks a label; it is filled in as the paper's totals imply",
+    "space_in_name": "the file name has a space in it; its labels are complete",
+    "shared_time": "another image of the same time stamp has another gender or race; both stay",
     "label_conflict": "a selection list and the dataset disagree; the list's label is used",
 }
 REASONS = {**LEFT_OUT, **KEPT}
@@ -70,14 +80,22 @@ class ProblemLog:
     def table(self) -> pa.Table:
         """Return the records as a table of the contract `problems`."""
         names = ("record", "reason", "detail", "raw")
-        columns: list[list[str]] = [[], [], [], []]
-        if self._rows:
-            columns = [list(column) for column in zip(*self._rows, strict=True)]
+        columns = [[_printable(row[place]) for row in self._rows] for place in range(len(names))]
         table = pa.table(
             {"dataset": pa.array([self.dataset] * len(self._rows), pa.string())}
             | {name: pa.array(column, pa.string()) for name, column in zip(names, columns)}
         )
         return conform(table, PROBLEMS)
+
+
+def _printable(text: str) -> str:
+    """Return text that can be stored, also where a file's name was no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def chosen_rows(rows: pd.DataFrame, chosen: Sequence[bool]) -> pd.DataFrame:
+    """Return the rows that are chosen; none of no rows, where pandas would drop the columns."""
+    return rows[pd.Series(chosen, index=rows.index, dtype=bool)]
 
 
 def with_clean_paths(
@@ -88,7 +106,7 @@ def with_clean_paths(
     for line, fault, raw in zip(lines, faults, rows["raw"], strict=True):
         if fault:
             log.add(f"{file_name}:{line}", fault, raw=raw)
-    return rows[[not fault for fault in faults]]
+    return chosen_rows(rows, [not fault for fault in faults])
 
 
 def without_repetitions(rows: pd.DataFrame, labels: list[str], log: ProblemLog) -> pd.DataFrame:
@@ -120,6 +138,16 @@ def restrict(
     return rows[rows["relative"].isin(list(wanted))]
 
 
+def without_ambiguous_images(
+    rows: pd.DataFrame, folder: ImageFolder, log: ProblemLog
+) -> pd.DataFrame:
+    """Drop the rows whose file name several folders have, with different contents."""
+    ambiguous = [folder.is_ambiguous(relative) for relative in rows["relative"]]
+    for row in chosen_rows(rows, ambiguous).itertuples():
+        log.add(str(row.sample_id), "ambiguous_image", raw=str(row.raw))
+    return chosen_rows(rows, [not fault for fault in ambiguous])
+
+
 def with_images(
     rows: pd.DataFrame, folder: ImageFolder, log: ProblemLog, *, threads: int, summarise: bool
 ) -> pa.Table:
@@ -143,7 +171,7 @@ def with_images(
         elif fact is not None:
             log.add(sample_id, fact.reason, fact.detail, raw)
         kept.append(isinstance(fact, ImageFacts))
-    samples = rows[kept].drop(columns=["relative"])
+    samples = chosen_rows(rows, kept).drop(columns=["relative"])
     samples = samples.assign(
         dataset=log.dataset,
         image=paths,

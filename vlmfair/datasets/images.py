@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import io
 import os
@@ -141,6 +142,13 @@ class ImageFolder:
             return Place(None, "image_missing", "several files differ from it in case only")
         return Place(None, "image_missing", "no such file in the raw folder")
 
+    def is_ambiguous(self, relative: str) -> bool:
+        """Return whether several layouts have a file of exactly this name, but not the same one."""
+        matches = [self._walk([*_parts(layout), *_parts(relative)]) for layout in self.layouts]
+        found = [path for path, exact in matches if path is not None and exact]
+        inside = [path for path in found if self._is_inside(path)]
+        return any(not _same_bytes(inside[0], other) for other in inside[1:])
+
     def _place(self, path: Path, exact: bool) -> Place:
         if not self._is_inside(path):
             return Place(None, "path_outside", "a link on the path leaves the raw folder")
@@ -193,6 +201,13 @@ class ImageFolder:
 
 def _parts(relative: str) -> list[str]:
     return [part for part in relative.split("/") if part not in ("", ".")]
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    try:
+        return filecmp.cmp(one, other, shallow=False)
+    except OSError:
+        return False
 
 
 def path_fault(path: str) -> str:

@@ -18,6 +18,10 @@ from vlmfair.datasets.base import ProblemLog
 from vlmfair.errors import RawDataError
 
 LINE = "__line__"
+PATH_COLUMNS = ("file", "Image Path")
+WRITE_LIST = "Write a comma-separated file with a header."
+# No label row is near this; a longer one would not fit the parsers' own buffers.
+MAX_LINE = 131_072
 BLOCK_BYTES = 16 * 1024 * 1024
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -35,6 +39,8 @@ def read_label_file(
     text = _read_text(path, fetch)
     lines = _LINE_END.split(text)
     first = next(index for index, line in enumerate(lines) if line.strip())
+    if len(lines[first]) > MAX_LINE:
+        raise RawDataError(f"{path}: the first line is too long for a header. {fetch}")
     header = [name.strip() for name in next(csv.reader([lines[first]]))]
     _check_header(path, header, required, fetch)
     body, numbers = _whole_lines(lines, first + 1, path, log)
@@ -50,6 +56,15 @@ def read_label_file(
     for line, raw in zip(frame[repeated][LINE], json_rows(frame[repeated][header])):
         log.add(f"{path.name}:{line}", "repeated_header", raw=raw)
     return frame[~repeated].reset_index(drop=True)
+
+
+def read_paths(path: Path, *, fetch: str = WRITE_LIST) -> list[str]:
+    """Return the image paths in the column `file` or `Image Path` of a list.
+
+    Raises RawDataError, with `fetch` as the remedy, when the file or the column is missing.
+    """
+    table = read_label_file(path, [PATH_COLUMNS], ProblemLog("list"), fetch=fetch)
+    return list(table[next(name for name in PATH_COLUMNS if name in table.columns)])
 
 
 def json_rows(table: pd.DataFrame) -> list[str]:
@@ -96,14 +111,17 @@ def _check_header(
 def _whole_lines(
     lines: list[str], start: int, path: Path, log: ProblemLog
 ) -> tuple[str, np.ndarray]:
-    """Return the lines from `start` on and their numbers, without empty and unbalanced ones.
+    """Return the lines from `start` on and their numbers, without empty, endless, unbalanced ones.
 
     A quote that never closes would swallow every row after it. No label has a line break in it,
     so each line stands alone.
     """
     whole = []
     for index in range(start, len(lines)):
-        if '"' in lines[index] and not _quotes_close(lines[index]):
+        if len(lines[index]) > MAX_LINE:
+            detail = f"the row has {len(lines[index])} characters"
+            log.add(f"{path.name}:{index + 1}", "malformed_row", detail, lines[index][:500])
+        elif '"' in lines[index] and not _quotes_close(lines[index]):
             log.add(f"{path.name}:{index + 1}", "malformed_row", raw=lines[index])
         elif lines[index].strip():
             whole.append(index)

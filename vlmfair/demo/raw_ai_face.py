@@ -113,9 +113,9 @@ def _real_images(
         while path in taken:
             path = _path(rng, source, scene.subject.age)
         taken.add(path)
-        width, height = (FFHQ_SIDE, FFHQ_SIDE) if source == "FFHQ" else _crop_size(rng)
+        width, height = (FFHQ_SIDE, FFHQ_SIDE) if source == "FFHQ" else crop_size(rng)
         stored = f"Real/{path}"
-        row = _row(stored, scene, "0")
+        row = label_row(stored, scene, "0")
         images.append(DrawnImage(path, stored, row, scene, width, height, selected))
     return images
 
@@ -128,7 +128,9 @@ def _generated_images(rng: np.random.Generator) -> list[DrawnImage]:
     for place, path in enumerate(paths):
         scene = sample_scene(rng, hooded=False, two=False)
         fault = "" if place < unpacked else MISSING
-        images.append(DrawnImage(path, path, _row(path, scene, "1"), scene, 128, 128, False, fault))
+        images.append(
+            DrawnImage(path, path, label_row(path, scene, "1"), scene, 128, 128, False, fault)
+        )
     return images
 
 
@@ -150,12 +152,14 @@ def _path(rng: np.random.Generator, source: str, age: int) -> str:
     return f"imdb_wiki/wiki/{page[-2:]}/{file}"
 
 
-def _crop_size(rng: np.random.Generator) -> tuple[int, int]:
+def crop_size(rng: np.random.Generator) -> tuple[int, int]:
+    """Draw width and height in pixels of a face cut from a photograph of IMDB or Wikipedia."""
     height = int(rng.integers(110, 250))
     return round(height * float(rng.uniform(0.88, 1.0))), height
 
 
-def _row(path: str, scene: Scene, target: str) -> dict[str, str]:
+def label_row(path: str, scene: Scene, target: str) -> dict[str, str]:
+    """Return an image's annotation: `path` as it is written there, `target` 0 for a real one."""
     person = scene.subject
     gender = int(person.gender == "male")
     shade = 0 if person.skin_tone <= 3 else 1 if person.skin_tone <= 6 else 2

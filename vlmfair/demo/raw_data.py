@@ -1,46 +1,58 @@
-"""The demo's raw downloads: FairFace, AI-Face and the GRAS selection lists, as distributed."""
+"""The demo's raw downloads, as distributed: four datasets and the GRAS selection lists."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from vlmfair.demo.raw_ai_face import plan_ai_face, selection_of_ai_face, write_ai_face
+from vlmfair.demo.raw_facet import plan_facet, write_facet
 from vlmfair.demo.raw_fairface import plan_fairface, selection_of_fairface, write_fairface
 from vlmfair.demo.raw_images import DrawnImage
+from vlmfair.demo.raw_utkface import plan_utkface, write_utkface
 from vlmfair.demo.scenes import Scene
 from vlmfair.errors import ConfigError
 from vlmfair.papers.gras.artefacts import LIST_FILES
 from vlmfair.provenance import write_text
 
-DATASETS = ("fairface", "ai_face")
-PER_CELL, PER_TONE, SPARE, SEED = 2, 8, 1, 20
+WRITERS: dict[str, Callable[[Path, Sequence[DrawnImage]], None]] = {
+    "fairface": write_fairface,
+    "ai_face": write_ai_face,
+    "facet": write_facet,
+    "utkface": write_utkface,
+}
+DATASETS = tuple(WRITERS)
+# Images per cell where nothing else is said: age x gender x race for FairFace, occupation x gender
+# for FACET, race x gender for UTKFace. AI-Face has a number per skin tone instead.
+PER_CELL = {"fairface": 2, "ai_face": 2, "facet": 6, "utkface": 15}
+PER_TONE, SPARE, SEED = 8, 1, 20
 
 
 def draw_raw(
     out_dir: Path,
     dataset: str,
     *,
-    per_cell: int = PER_CELL,
+    per_cell: int | None = None,
     per_tone: int = PER_TONE,
     spare: int = SPARE,
     seed: int = SEED,
 ) -> None:
-    """Write the raw folder of `fairface` or `ai_face`, label files last.
+    """Write the raw folder of one of `DATASETS`, label files last.
 
-    `per_cell` images of each age x gender x race cell and `per_tone` of each skin tone will be on
-    the selection list, `spare` more of each are in the folder only. The same arguments write the
-    same bytes. Raises ConfigError on another dataset or a size below 1 (`spare`: below 0).
+    `per_cell` images of each cell and, of AI-Face, `per_tone` of each skin tone are drawn; of
+    FairFace and AI-Face these will be on the selection list, and `spare` more of each are in the
+    folder only. The same arguments write the same bytes. Raises ConfigError on another dataset or
+    a size below 1 (`spare`: below 0).
     """
     images = plan(dataset, per_cell=per_cell, per_tone=per_tone, spare=spare, seed=seed)
-    write = write_fairface if dataset == "fairface" else write_ai_face
-    write(Path(out_dir), images)
+    WRITERS[dataset](Path(out_dir), images)
 
 
 def draw_selection(
     out_dir: Path,
     *,
-    per_cell: int = PER_CELL,
+    per_cell: int | None = None,
     per_tone: int = PER_TONE,
     spare: int = SPARE,
     seed: int = SEED,
@@ -55,7 +67,7 @@ def draw_selection(
 def scenes_of(
     dataset: str,
     *,
-    per_cell: int = PER_CELL,
+    per_cell: int | None = None,
     per_tone: int = PER_TONE,
     spare: int = SPARE,
     seed: int = SEED,
@@ -69,7 +81,7 @@ def scene_of(
     dataset: str,
     relative_path: str,
     *,
-    per_cell: int = PER_CELL,
+    per_cell: int | None = None,
     per_tone: int = PER_TONE,
     spare: int = SPARE,
     seed: int = SEED,
@@ -81,11 +93,13 @@ def scene_of(
 
 @lru_cache(maxsize=8)
 def plan(
-    dataset: str, *, per_cell: int, per_tone: int, spare: int, seed: int
+    dataset: str, *, per_cell: int | None, per_tone: int, spare: int, seed: int
 ) -> tuple[DrawnImage, ...]:
     """Return every image of a raw folder with its labels, its scene and its fault."""
     if dataset not in DATASETS:
         raise ConfigError(f"{dataset}: no such demo dataset. Write one of {', '.join(DATASETS)}.")
+    if per_cell is None:
+        per_cell = PER_CELL[dataset]
     for name, value, least in (
         ("per_cell", per_cell, 1),
         ("per_tone", per_tone, 1),
@@ -95,4 +109,6 @@ def plan(
             raise ConfigError(f"demo: {name} is {value}. Write a whole number from {least} on.")
     if dataset == "fairface":
         return tuple(plan_fairface(per_cell, spare, seed))
-    return tuple(plan_ai_face(per_tone, spare, seed))
+    if dataset == "ai_face":
+        return tuple(plan_ai_face(per_tone, spare, seed))
+    return tuple((plan_facet if dataset == "facet" else plan_utkface)(per_cell, seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +27,9 @@ class DrawnImage:
     """One image of a raw folder.
 
     `path` is what follows the dataset's name in a sample id, `stored` where the file lies below
-    the raw folder, `row` its line of the label file; `scene` is the truth that was drawn. `width`
-    and `height` are in pixels; `fault` is "" or one of `truncated`, `missing`, `empty`.
+    the raw folder, `row` its line of the label file and `more_rows` further lines about it; `scene`
+    is the truth that was drawn. `width` and `height` are in pixels; `fault` is "" or one of
+    `truncated`, `missing`, `empty`.
     """
 
     path: str
@@ -38,6 +40,7 @@ class DrawnImage:
     height: int
     selected: bool = False
     fault: str = ""
+    more_rows: tuple[Mapping[str, str], ...] = ()
 
     def damaged(self, fault: str) -> DrawnImage:
         """Return the same image with a fault."""
@@ -85,6 +88,9 @@ def spread(rng: np.random.Generator, values: Sequence[T], count: int) -> list[T]
 
 
 def csv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
-    """Return rows as comma-separated lines with a header; no value of these files needs quotes."""
-    lines = [",".join(columns), *(",".join(row[name] for name in columns) for row in rows)]
-    return "\n".join(lines) + "\n"
+    """Return rows as comma-separated lines with a header, in quotes where a value needs them."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([row[name] for name in columns] for row in rows)
+    return text.getvalue()

@@ -28,6 +28,7 @@ __all__ = [
     "RACES",
     "Person",
     "Scene",
+    "boxes",
     "draw",
     "sample_person",
     "sample_scene",
@@ -84,20 +85,36 @@ def draw(scene: Scene, size: int = 96) -> Image.Image:
     image = Image.new("RGB", (size, size))
     pen = Pen(image, size / 96)
     draw_place(pen, scene.place, float(rng.uniform(-4, 4)))
-    if len(scene.people) > 1:
-        _put_person(pen, scene.people[1], rng, centre=77.0, scale=0.72)
-        _put_person(pen, scene.subject, rng, centre=36.0, scale=0.92)
-    elif scene.people:
-        _put_person(pen, scene.subject, rng, centre=48.0, scale=1.0)
+    for person, x, foot, unit in _stand(scene, rng):
+        draw_figure(pen.at(x, foot - 64 * unit, unit), person)
     pixels = np.asarray(image, dtype=np.float32) * np.float32(rng.uniform(0.93, 1.05))
     pixels += rng.standard_normal(pixels.shape, dtype=np.float32) * np.float32(5.0)
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
 
 
-def _put_person(
-    pen: Pen, person: Person, rng: np.random.Generator, centre: float, scale: float
-) -> None:
-    x, foot = centre + float(rng.uniform(-3, 3)), 94 + float(rng.uniform(-2, 2))
-    height = 0.78 if person.age < 10 else 0.88 if person.age < 20 else 1.0
-    unit = scale * height * float(rng.uniform(0.96, 1.04))
-    draw_figure(pen.at(x, foot - 64 * unit, unit), person)
+def boxes(scene: Scene) -> list[tuple[float, float, float, float]]:
+    """Where each person stands, the subject first: left, top, width, height as shares of the side.
+
+    From the hair to the ground and from hand to hand; what is held may be outside.
+    """
+    rng = np.random.default_rng(scene.seed)
+    rng.uniform(-4, 4)
+    standing = reversed(_stand(scene, rng))
+    return [
+        ((x - 30 * unit) / 96, (foot - 86 * unit) / 96, 60 * unit / 96, 86 * unit / 96)
+        for _, x, foot, unit in standing
+    ]
+
+
+def _stand(scene: Scene, rng: np.random.Generator) -> list[tuple[Person, float, float, float]]:
+    """Each person with centre, foot and unit, back to front; a scene's side has 96 units."""
+    if len(scene.people) > 1:
+        places = [(scene.people[1], 77.0, 0.72), (scene.subject, 36.0, 0.92)]
+    else:
+        places = [(person, 48.0, 1.0) for person in scene.people]
+    standing = []
+    for person, centre, scale in places:
+        x, foot = centre + float(rng.uniform(-3, 3)), 94 + float(rng.uniform(-2, 2))
+        height = 0.78 if person.age < 10 else 0.88 if person.age < 20 else 1.0
+        standing.append((person, x, foot, scale * height * float(rng.uniform(0.96, 1.04))))
+    return standing
