@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from vlmfair.audit.cells import Cell, load_cells
 from vlmfair.audit.published import Published, load_published, select
 from vlmfair.errors import ConfigError
 from vlmfair.papers.gras.questions import load_prompts, load_traits
@@ -141,3 +142,87 @@ def test_a_damaged_table_is_refused(tmp_path: Path, content: str, says: str) -> 
 def test_a_missing_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="are missing"):
         load_published(tmp_path / "gras.csv")
+
+
+# ------------------------------------------------------------------- fairness of LVLMs, by cells
+
+
+@pytest.fixture(scope="module")
+def lvlm_fairness(root: Path) -> tuple[Cell, ...]:
+    return load_cells(root / "resources/published/lvlm_fairness.csv")
+
+
+def test_every_cell_of_the_lvlm_tables_is_there(lvlm_fairness: tuple[Cell, ...]) -> None:
+    cells = Counter(cell.table for cell in lvlm_fairness if cell.table.isdigit())
+
+    assert cells == {
+        "1": 12 + 9,
+        "2": 11 * (6 + 8 + 8),  # models x columns of the three panels
+        "3": 7 * 9,
+        "4": 9 * 9,
+        "5": 3 * 3 * 4,  # models x answers before x (their number, three answers after)
+        "8": 9 * 6,
+        **dict.fromkeys(("9", "10", "11"), 2 * 8 * 13),  # prompts x models x occupations
+        "12": 9 * 7,
+        "13": 11 * (6 + 8 + 8),
+    }
+
+
+def test_the_baselines_have_no_single_choice(lvlm_fairness: tuple[Cell, ...]) -> None:
+    absent = {
+        (cell.table, cell.model, cell.prompt) for cell in lvlm_fairness if cell.value == "N/A"
+    }
+
+    assert absent == {(table, name, "p2") for table in ("2", "13") for name in ("CLIP", "ViT")}
+
+
+@pytest.mark.parametrize(
+    ("location", "value"),
+    [
+        ("Table 1 UTKFace, Race Asian", "4027"),
+        ("Table 2a, ViT, p1, GD_Male-Female", "-0.0206"),
+        ("Table 2c, Llama-3.2-V (11B), p2, GD_Young-Old", "-0.0217"),
+        ("Table 3, ShareGPT4V (34B), race, R_Black", "0.7622"),
+        ("Table 4, ShareGPT4V (7B), p2, GD_Male-Female Imp (%)", "73.98"),
+        ("Table 5, Gimini 1.5 Pro, p2, Raw Unknown to Yes", "326"),
+        ("Table 8, MiniCPM-V (8B), p1, Acc_RE", "0.4904"),
+        ("Table 9b, ShareGPT4V(13B), p2, horseman", "0.1363"),
+        ("Table 10a, LLaVA-1.5 (7B), p1, prayer", "-0.3509"),
+        ("Table 11b, GPT-4o, p2, skateboarder", "0.9043"),
+        ("Table 12, Llama-3.2-V (11B), p2, Sample 1500 Error", "0.0014"),
+        ("Table 13b, LLaVA-1.6 (34B), p2, F1_Dark", "0.1092"),
+    ],
+)
+def test_lvlm_cells_as_printed(lvlm_fairness: tuple[Cell, ...], location: str, value: str) -> None:
+    assert [cell.value for cell in lvlm_fairness if cell.location == location] == [value]
+
+
+CELLS = "table,panel,model,prompt,column,value\n2,a,GPT-4o,p1,R_Male,0.7124\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (CELLS.replace(",prompt", ""), "the column prompt is missing"),
+        (CELLS.replace("2,a", ",a"), "line 2: table or column is empty"),
+        (CELLS.replace("R_Male", ""), "line 2: table or column is empty"),
+        (CELLS.replace("0.7124", "inf"), "Write the printed number or N/A"),
+        (CELLS.replace("0.7124", "8.32%"), "Write the printed number or N/A"),
+        (CELLS.replace("0.7124", ""), "Write the printed number or N/A"),
+        (CELLS + "2,a,GPT-4o,p1,R_Male,0.7386\n", "line 3: this cell is in line 2 already"),
+    ],
+)
+def test_a_damaged_table_of_cells_is_refused(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "lvlm_fairness.csv"
+    path.write_text(content, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=says):
+        load_cells(path)
+
+
+def test_a_table_of_cells_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "lvlm_fairness.csv"
+    path.write_bytes(b"\xff\xfet\x00a\x00")
+
+    with pytest.raises(ConfigError, match="not a csv file in UTF-8"):
+        load_cells(path)

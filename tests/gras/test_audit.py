@@ -12,11 +12,15 @@ import pandas as pd
 import pytest
 
 from vlmfair.audit.published import Published, load_published, select
-from vlmfair.audit.rows import AuditRow, summary, write_rows
-from vlmfair.audit.run import run_audit
-from vlmfair.errors import RawDataError
+from vlmfair.audit.rows import AuditRow, summary, write_audit, write_rows
+from vlmfair.errors import ConfigError, RawDataError
 from vlmfair.papers.gras.audit import audit
 from vlmfair.papers.gras.audit_printed import printed_checks
+from vlmfair.papers.gras.audit_significance import (
+    Significance,
+    count_checks,
+    load_significance,
+)
 from vlmfair.papers.gras.evaluation_results import GROUPS, PUBLISHED_NAMES, TEMPLATES
 
 MODEL = "paligemma2-3b-mix-224"
@@ -35,12 +39,18 @@ def published(published_path: Path) -> tuple[Published, ...]:
 
 
 @pytest.fixture(scope="module")
-def reference_rows(
-    root: Path, reference_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> list[AuditRow]:
-    out = tmp_path_factory.mktemp("audit") / "audit.csv"
-    results = reference_dir / "gras/evaluation_results"
-    return run_audit(root / "resources/published", results, out)
+def counts_path(root: Path) -> Path:
+    return root / "resources/published/gras_significance.csv"
+
+
+@pytest.fixture(scope="module")
+def counts(counts_path: Path) -> tuple[Significance, ...]:
+    return load_significance(counts_path)
+
+
+@pytest.fixture(scope="module")
+def reference_rows(published_path: Path, counts_path: Path, reference_dir: Path) -> list[AuditRow]:
+    return audit(published_path, counts_path, reference_dir / "gras/evaluation_results")
 
 
 def rows_of(rows: list[AuditRow], check: str, where: str = "") -> list[AuditRow]:
@@ -125,17 +135,87 @@ def test_five_cells_of_table_7_differ_from_the_result_files(reference_rows: list
     ]
 
 
+def test_the_committed_counts_are_those_of_the_files(reference_rows: list[AuditRow]) -> None:
+    assert [row.ok for row in rows_of(reference_rows, "counts_of_result_file")] == [True] * 12
+
+
+# ------------------------------------------------------------- the committed counts of these files
+
+
+@pytest.mark.parametrize(
+    ("model", "significant", "score"),
+    [  # gender, race, age, skin tone; a quarter of their sum is the score of Table 2
+        (MODEL, [100, 100, 99, 94], "98.25"),
+        (LLAVA, [98, 98, 98, 98], "98.00"),
+        (QWEN, [99, 100, 97, 100], "99.00"),
+    ],
+)
+def test_the_score_follows_from_the_committed_counts(
+    published: tuple[Published, ...],
+    counts: tuple[Significance, ...],
+    model: str,
+    significant: list[int],
+    score: str,
+) -> None:
+    rows = rows_of(count_checks(published, counts), "gras_bias_score_of_counts", "Table 2")
+
+    assert [sum(entry.traits[1:]) for entry in counts if entry.model == model] == significant
+    (row,) = [row for row in rows if row.location == f"Table 2, {model}"]
+    assert (row.published, row.recomputed, row.ok) == (score, score, True)
+
+
+def test_the_committed_counts_show_the_error_about_llava_and_age(
+    published: tuple[Published, ...], counts: tuple[Significance, ...]
+) -> None:
+    wrong = [row for row in count_checks(published, counts) if not row.ok]
+
+    assert [(row.location, row.published, row.recomputed) for row in wrong] == [
+        (
+            f"Section 4.2, paragraph on age, {LLAVA}, age",
+            "caring; compassionate",
+            "caring; respectable",
+        )
+    ]
+
+
+COUNTS = "model,attribute,location,significant_wordings,traits,words\n" + "".join(
+    f"m,age,a.csv,{k},{n},{words}\n"
+    for k, n, words in [(0, 1, "kind"), (1, 2, ""), (2, 3, ""), (3, 4, ""), (4, 5, ""), (5, 85, "")]
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("m,age,a.csv,3,4,\n", "", "one line for each of 0 to 5 wordings"),
+        (",5,85,", ",5,86,", "101 traits, 1 of 1 named"),
+        (",kind", ",kind; calm", "2 of 1 named"),
+        (",3,4,", ",3,-4,", "not a whole number"),
+        ("significant_wordings", "wordings", "column significant_wordings is missing"),
+    ],
+)
+def test_damaged_counts_are_refused(tmp_path: Path, old: str, new: str, says: str) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text(COUNTS, encoding="utf-8")
+    assert load_significance(path)[0].traits == (1, 2, 3, 4, 5, 85)
+    path.write_text(COUNTS.replace(old, new), encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=says):
+        load_significance(path)
+
+
 def test_the_table_has_these_columns(
-    root: Path, reference_dir: Path, tmp_path: Path, reference_rows: list[AuditRow]
+    published_path: Path, counts_path: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "results/audit/audit.csv"
+    rows = audit(published_path, counts_path, None)
 
-    run_audit(root / "resources/published", reference_dir / "gras/evaluation_results", out)
+    write_audit(rows, out)
 
     with out.open(encoding="utf-8", newline="") as opened:
         lines = list(csv.DictReader(opened))
     assert list(lines[0]) == ["paper", "check", "location", "published", "recomputed", "ok"]
-    assert len(lines) == len(reference_rows)
+    assert len(lines) == len(rows)
     assert {line["ok"] for line in lines} == {"true", "false"}
     assert pd.read_csv(out)["ok"].dtype == bool
 
@@ -143,11 +223,12 @@ def test_the_table_has_these_columns(
 # ------------------------------------------------------------------------- the printed text alone
 
 
-def test_printed_checks_need_no_files(root: Path, tmp_path: Path) -> None:
-    rows = run_audit(root / "resources/published", None, tmp_path / "audit.csv")
+def test_printed_checks_need_no_files(published_path: Path, counts_path: Path) -> None:
+    rows = audit(published_path, counts_path, None)
 
     assert {row.check for row in rows if not row.ok} == {
         "all_p_values_significant",
+        "not_significant_traits_of_counts",
         "p_value_significant",
         "significant_traits_by_text",
     }
@@ -253,22 +334,22 @@ def traits(published: tuple[Published, ...]) -> list[str]:
 
 @pytest.mark.parametrize(("p", "score"), [(0.05, "100.00"), (0.0500001, "0.00")])
 def test_the_score_counts_p_values_up_to_0_05(
-    published_path: Path, tmp_path: Path, traits: list[str], p: float, score: str
+    published_path: Path, counts_path: Path, tmp_path: Path, traits: list[str], p: float, score: str
 ) -> None:
     write_results(tmp_path / "results", MODEL, traits[::-1], p)
 
-    rows = audit(published_path, tmp_path / "results")
+    rows = audit(published_path, counts_path, tmp_path / "results")
 
     (row,) = rows_of(rows, "gras_bias_score", MODEL)
     assert (row.recomputed, row.ok) == (score, False)
 
 
 def test_shares_follow_the_group_means(
-    published_path: Path, tmp_path: Path, traits: list[str]
+    published_path: Path, counts_path: Path, tmp_path: Path, traits: list[str]
 ) -> None:
     write_results(tmp_path / "results", MODEL, traits)
 
-    rows = audit(published_path, tmp_path / "results")
+    rows = audit(published_path, counts_path, tmp_path / "results")
 
     female = rows_of(rows, "attributed_share_all", "Female, negative")
     male = rows_of(rows, "attributed_share_all", "Table 3 caption")
@@ -277,14 +358,18 @@ def test_shares_follow_the_group_means(
 
 
 def test_sentences_about_all_models_need_the_files_of_all(
-    published: tuple[Published, ...], published_path: Path, tmp_path: Path, traits: list[str]
+    published: tuple[Published, ...],
+    published_path: Path,
+    counts_path: Path,
+    tmp_path: Path,
+    traits: list[str],
 ) -> None:
     models = [entry.model for entry in select(published, location="Table 2")]
     for model in models[:4]:
         write_results(tmp_path / "results", model, traits)
-    without = audit(published_path, tmp_path / "results")
+    without = audit(published_path, counts_path, tmp_path / "results")
     write_results(tmp_path / "results", models[4], traits)
-    complete = audit(published_path, tmp_path / "results")
+    complete = audit(published_path, counts_path, tmp_path / "results")
 
     assert rows_of(without, "models_with_no_negative_trait_all") == []
     (row,) = rows_of(complete, "models_with_no_negative_trait_all")
@@ -330,7 +415,8 @@ SENSITIVITY = f"template_sensitivity_results_{MODEL}.csv"
     ],
 )
 def test_a_damaged_result_file_ends_in_one_sentence(
-    root: Path,
+    published_path: Path,
+    counts_path: Path,
     tmp_path: Path,
     traits: list[str],
     name: str,
@@ -341,25 +427,26 @@ def test_a_damaged_result_file_ends_in_one_sentence(
     damage(tmp_path / "results" / name)
 
     with pytest.raises(RawDataError, match=says) as caught:
-        run_audit(root / "resources/published", tmp_path / "results", tmp_path / "audit.csv")
+        audit(published_path, counts_path, tmp_path / "results")
 
     assert name in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "audit.csv").exists()
 
 
-def test_a_missing_folder_ends_in_one_sentence(published_path: Path, tmp_path: Path) -> None:
+def test_a_missing_folder_ends_in_one_sentence(
+    published_path: Path, counts_path: Path, tmp_path: Path
+) -> None:
     with pytest.raises(RawDataError, match=r"does not exist\. Give the folder evaluation_results"):
-        audit(published_path, tmp_path / "nowhere")
+        audit(published_path, counts_path, tmp_path / "nowhere")
 
 
 def test_a_folder_without_results_ends_in_one_sentence(
-    published_path: Path, tmp_path: Path
+    published_path: Path, counts_path: Path, tmp_path: Path
 ) -> None:
     shutil.copy(published_path, tmp_path)
 
     with pytest.raises(RawDataError, match="no result file of paligemma2-3b-mix-224"):
-        audit(published_path, tmp_path)
+        audit(published_path, counts_path, tmp_path)
 
 
 def test_rows_are_counted_and_written(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from PIL import Image
 from synthetic import (
     DEMO_MODELS,
@@ -20,21 +24,32 @@ from synthetic import (
 )
 
 from vlmfair.artefacts import load_artefacts
-from vlmfair.errors import ConfigError, ContractError
+from vlmfair.errors import ConfigError, ContractError, RawDataError
 from vlmfair.papers.gras.artefacts import FAMILIES, page_of, pages, stems
 from vlmfair.papers.gras.deviations import deviations_of, telling_traits
 from vlmfair.papers.gras.figures import FIGURES, draw_figure
-from vlmfair.papers.gras.figures_templates import draw_template_means, spaced_out
+from vlmfair.papers.gras.figures_templates import draw_template_means, runs_within, spaced_out
 from vlmfair.papers.gras.study import Study
 from vlmfair.render.style import figure_style
 
+
+def red_png() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (300, 200), (255, 0, 0)).save(buffer, "png")
+    return buffer.getvalue()
+
+
+PNG = red_png()
 Demo = tuple[pd.DataFrame, Study]
 
 
 @pytest.fixture(scope="module")
-def demo() -> Demo:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     traits = made_up_traits(20)
-    return made_up_metrics(DEMO_MODELS, traits), made_up_study(DEMO_MODELS, traits)
+    path = tmp_path_factory.mktemp("raw") / "1.jpg"
+    path.write_bytes(PNG)
+    study = made_up_study(DEMO_MODELS, traits, images={"fairface/train/1.jpg": str(path)})
+    return made_up_metrics(DEMO_MODELS, traits), study
 
 
 def drawn(stem: Path) -> pd.DataFrame:
@@ -222,32 +237,106 @@ def test_unequal_groups_state_their_sizes(demo: Demo) -> None:
     assert found.counted() == "n = 3,570 images, 401–510 per group"
 
 
-@pytest.mark.parametrize("kind", ["missing", "not_an_image", "empty", "unknown"])
-def test_the_example_is_drawn_without_its_picture(kind: str, demo: Demo, tmp_path: Path) -> None:
-    metrics, study = demo
-    path = tmp_path / f"{kind}.jpg"
-    if kind == "not_an_image":
-        path.write_bytes(b"<html>not an image</html>")
-    elif kind == "empty":
-        path.write_bytes(b"")
-    images = {} if kind == "unknown" else {"fairface/train/1.jpg": str(path)}
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "1.jpg: the image that Figure 1 shows is missing. Put it back"),
+        (b"", "1.jpg: the image that Figure 1 shows cannot be read"),
+        (b"<html>not an image</html>", "cannot be read .*. Put the raw file back"),
+        (PNG[: len(PNG) // 2], "cannot be read .*. Put the raw file back"),
+    ],
+)
+def test_an_example_without_its_picture_is_no_figure(
+    content: bytes | None, sentence: str, demo: Demo, tmp_path: Path
+) -> None:
+    path = tmp_path / "1.jpg"
+    if content is not None:
+        path.write_bytes(content)
+    images = {"fairface/train/1.jpg": str(path)}
     study = made_up_study(DEMO_MODELS, made_up_traits(20), images=images)
-    draw_figure("figure_1", metrics, study, tmp_path / "out" / "figure_1")
-    data = pd.read_csv(tmp_path / "out" / "figure_1.csv")
-    assert list(data["p_yes"]) == [0.91, 0.42, 0.07, 0.55, 0.78]
-    assert data["question"][2] == "Does the person look positive-07?"
+
+    with pytest.raises(RawDataError, match=sentence):
+        draw_figure("figure_1", demo[0], study, tmp_path / "out" / "figure_1")
+
+    assert not list(tmp_path.glob("out/*"))
+
+
+def test_an_example_that_is_not_in_the_image_set_is_no_figure(demo: Demo, tmp_path: Path) -> None:
+    study = made_up_study(DEMO_MODELS, made_up_traits(20), images={})
+
+    with pytest.raises(ContractError, match=r"has no fairface/train/1.jpg, which Figure 1 shows"):
+        draw_figure("figure_1", demo[0], study, tmp_path / "figure_1")
 
 
 def test_the_example_shows_the_picture(demo: Demo, tmp_path: Path) -> None:
-    metrics, _ = demo
-    path = tmp_path / "1.jpg"
-    Image.new("RGB", (300, 200), (255, 0, 0)).save(path)
-    traits = made_up_traits(20)
-    study = made_up_study(DEMO_MODELS, traits, images={"fairface/train/1.jpg": str(path)})
+    metrics, study = demo
     draw_figure("figure_1", metrics, study, tmp_path / "figure_1")
+    data = pd.read_csv(tmp_path / "figure_1.csv")
+    assert list(data["p_yes"]) == [0.91, 0.42, 0.07, 0.55, 0.78]
+    assert data["question"][2] == "Does the person look positive-07?"
     with Image.open(tmp_path / "figure_1.png") as picture:
         red, green, blue = picture.convert("RGB").getpixel((270, 340))
     assert (red > 240, green < 20, blue < 20) == (True, True, True)
+
+
+def pointers(axes: Axes) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """The lines from the last template to the names: both ends of each, brackets left out."""
+    lines = [line.get_xydata() for line in axes.lines if not line.get_clip_on()]
+    return [(tuple(start), tuple(end)) for start, end in lines if start[0] != end[0]]
+
+
+@pytest.mark.parametrize("ends", [[1.0], [0.0, 0.01], [0.3, 0.3, 0.32, 0.9], None])
+def test_pointers_to_names_never_meet(ends: list[float] | None) -> None:
+    # Given 100 traits, those that the wording moves most at nearly the same last mean,
+    traits = made_up_traits(100)
+    metrics = made_up_metrics(PAPER_MODELS[:1], traits)
+    study = made_up_study(PAPER_MODELS[:1], traits)
+    if ends is not None:
+        means = metrics["metric"] == "template_mean"
+        moved = ["annoying", "bad", "affectionate", "polite"]
+        for i, word in enumerate(moved):
+            of_word = means & (metrics["item"] == word)
+            last, first = of_word & (metrics["prompt"] == "T5"), metrics["prompt"] == "T1"
+            metrics.loc[last, "value"] = end = ends[i % len(ends)]
+            metrics.loc[of_word & first, "value"] = abs(end - 0.99)
+    # when the figure is drawn,
+    with figure_style():
+        figure, _ = draw_template_means(metrics, study)
+    # then every name has a place of its own, and no two pointers share a point.
+    axes = figure.axes[0]
+    names = [text for text in axes.texts if text.get_text() in set(traits["trait"])]
+    drawn_pointers = sorted(pointers(axes))
+    assert len(names) == 4
+    assert np.diff(sorted(text.get_position()[1] for text in names)).min() > 0.074
+    assert 1 <= len(drawn_pointers) <= 4
+    for (_, lower), (_, upper) in itertools.pairwise(drawn_pointers):
+        assert lower[1] < upper[1]
+    starts = [start[1] for start, _ in drawn_pointers]
+    assert all(gap > 0.01 for gap in np.diff(starts))
+
+
+def test_neighbours_share_a_pointer() -> None:
+    assert runs_within([0.1, 0.12, 0.15, 0.5, 0.9, 0.9], 0.04) == [[0, 1, 2], [3], [4, 5]]
+    assert runs_within([], 0.04) == []
+
+
+@pytest.mark.parametrize("figure_id", ["figure_6", "figure_52"])
+def test_no_interval_of_one_group_is_drawn_over_that_of_another(figure_id: str) -> None:
+    # Given groups that do not differ, so that all intervals lie at the same values,
+    traits = made_up_traits(40)
+    metrics = made_up_metrics(DEMO_MODELS, traits)
+    deviation = metrics["metric"] == "deviation"
+    metrics.loc[deviation, ["value", "ci_low", "ci_high"]] = [0.0, -0.01, 0.01]
+    with figure_style():
+        figure, _ = FIGURES[figure_id](metrics, made_up_study(DEMO_MODELS, traits))
+    # when drawn, then the lines of each panel are at heights of their own, inside their rows.
+    for axes in figure.axes:
+        groups = [found for found in axes.collections if isinstance(found, LineCollection)]
+        heights = [[line[0][1] for line in group.get_segments()] for group in groups]
+        assert len(heights) == 2
+        for female, male in zip(*heights, strict=True):
+            assert male - female == pytest.approx(0.4)
+            assert int(female) == int(male)
 
 
 def test_labels_are_moved_apart_and_stay_inside() -> None:

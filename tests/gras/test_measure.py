@@ -339,6 +339,11 @@ def test_the_benchmark_measures_both_ratios_on_equal_results() -> None:
     assert found["gras_template_difference"] < 1e-9
     assert found["gras_stats_ratio"] > 1
     assert found["gras_template_ratio"] > 1
+    # One trait on both sides: the ratio is of two measured times.
+    assert (found["gras_template_traits"], found["gras_template_images"]) == (1, 20)
+    assert found["gras_template_ratio"] == pytest.approx(
+        found["gras_template_statsmodels_seconds"] / found["gras_template_seconds"]
+    )
 
 
 def test_temperatures_are_those_of_the_run(images: pa.Table, judgements: pa.Table) -> None:

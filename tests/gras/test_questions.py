@@ -180,7 +180,7 @@ def test_a_damaged_trait_list_is_refused(tmp_path: Path, content: str, says: str
         ("llava: chat_template", "llava: template", "Write one of chat_template"),
         ("  blip2: plain\n", "", "do not both name blip2"),
         ("label_sets:", "labels:", "'label_sets' is missing"),
-        ("templates:", "templates: [", "not YAML"),
+        ("templates:", "templates: [", "not valid YAML in line"),
         ('"YES", " YES"', '"YES", "YES"', "listed twice"),
     ],
 )

@@ -16,6 +16,7 @@ from vlmfair.datasets.base import ProblemLog
 from vlmfair.errors import ConfigError, RawDataError
 from vlmfair.papers.gras.selection import (
     GROUPS,
+    MEASURED,
     check_list_digest,
     check_share_left_out,
     read_selection_list,
@@ -279,9 +280,15 @@ def test_statistics_count_what_is_lost_where_it_was_listed() -> None:
 
 def test_too_many_lost_images_stop_the_run() -> None:
     chosen = chosen_with_faults()
-    check_share_left_out(chosen, 0.05)
-    with pytest.raises(RawDataError, match=r"fairface: 2 of 72 selected .* \(1 missing, 1 unread"):
-        check_share_left_out(chosen, 0.02)
+    files = {name: f"results/demo/samples/{name}/problems.parquet" for name in MEASURED}
+    check_share_left_out(chosen, 0.05, files)
+    with pytest.raises(
+        RawDataError, match=r"fairface: 2 of 72 selected .* \(1 missing, 1 unread"
+    ) as caught:
+        check_share_left_out(chosen, 0.02, files)
+    assert str(caught.value).endswith(
+        "Complete the raw folder; results/demo/samples/fairface/problems.parquet has the reasons."
+    )
 
 
 def test_tables_keep_their_contracts(lists: dict[str, Path]) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
+import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 
 from vlmfair.contracts import SAMPLES, write_table
 from vlmfair.errors import ContractError
 from vlmfair.models.registry import make_entry
-from vlmfair.papers.gras.study_files import load_study
-from vlmfair.papers.gras.summary import provenance_of
+from vlmfair.papers.gras.study_files import load_study, study_of_run
 
 SHARD = {
     "model": "llava",
@@ -57,6 +60,26 @@ def test_the_study_is_that_of_the_run(files):
     assert study.tokens[0].prompt.count(" " * 50) == 2, "the released prompt has two runs"
 
 
+def test_a_rules_inputs_and_parameters_give_the_same_study(files, tmp_path, root):
+    settings = {"family": "llava", "dtype": "float32", "attention": "sdpa", "path": "x"}
+    more = {"yes_form": " Yes", "yes_id": 3869, "title": "LLaVA"}
+    (tmp_path / "models.yaml").write_text(yaml.safe_dump({"models": {"llava": settings | more}}))
+    inputs = SimpleNamespace(
+        traits=files["traits_file"],
+        prompts=files["prompts_file"],
+        **{name: files[name] for name in ("selection", "images", "manifests")},
+    )
+    parameters = SimpleNamespace(
+        models_file=tmp_path / "models.yaml",
+        **{name: files[name] for name in ("models", "chosen_traits", "style", "alpha")},
+    )
+
+    study, expected = study_of_run(inputs, parameters), load_study(**files)
+
+    pd.testing.assert_frame_equal(study.selection, expected.selection)
+    assert replace(study, selection=None) == replace(expected, selection=None)
+
+
 def test_groups_named_by_numbers_stay_text(files):
     study = load_study(**files)
     assert study.selection is not None
@@ -68,11 +91,3 @@ def test_shards_that_disagree_about_the_token_are_refused(files):
     files["manifests"][0].write_text(json.dumps({"shards": [SHARD, other], "rows": 80}))
     with pytest.raises(ContractError, match="2 tokens for the answer ' Yes', not one"):
         load_study(**files)
-
-
-def test_provenance_names_software_and_weights():
-    shown = provenance_of([{"shards": [SHARD, SHARD], "rows": 160}])
-    assert shown["Models"]["llava"] == (
-        "content ab12, float32, sdpa attention, inference plain, 160 answers"
-    )
-    assert {"vlmfair", "Python", "numpy"} <= set(shown["Software"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from latex import needs_latex, too_wide
 from synthetic import (
     DEMO_MODELS,
     GROUPS,
@@ -21,6 +22,7 @@ from vlmfair.errors import ConfigError, ContractError
 from vlmfair.papers.gras.study import Study, answer_token
 from vlmfair.papers.gras.tables import TABLES, build_table, write_table
 from vlmfair.papers.gras.tables_scores import score_sentences
+from vlmfair.render.table_tex import table_tex
 
 Demo = tuple[pd.DataFrame, Study]
 
@@ -59,6 +61,17 @@ def test_every_table_is_written_for_few_and_for_many(
         files = write_table(table_id, metrics, study, tmp_path / name / table_id)
         assert [path.suffix for path in files] == [".csv", ".tex", ".html"]
         assert all(path.stat().st_size > 50 for path in files)
+
+
+@needs_latex
+@pytest.mark.parametrize("size", ["demo", "paper"])
+def test_every_table_fits_a_printed_page(
+    size: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    metrics, study = request.getfixturevalue(size)
+    tables = {name: table_tex(build_table(name, metrics, study), name) for name in TABLES}
+
+    assert too_wide(tables, tmp_path) == []
 
 
 def test_scores_put_the_papers_number_first_and_its_null_beside(paper: Demo) -> None:
@@ -260,3 +273,11 @@ def test_a_model_without_metrics_is_named(demo: Demo) -> None:
 def test_an_unknown_table_is_named(demo: Demo) -> None:
     with pytest.raises(ConfigError, match="GRAS has no table_10"):
         build_table("table_10", *demo)
+
+
+def test_a_reader_is_told_that_omega_squared_may_be_negative(demo: Demo, root: Path) -> None:
+    notes = " ".join(build_table("table_deviations", *demo).notes)
+    assert "ω² may be slightly negative: then the groups differ by no more than chance." in notes
+    for name in ("figure_7-26", "figure_27-51"):
+        caption = (root / f"workflow/report/gras/{name}.rst").read_text("utf-8")
+        assert "below 0, it means no difference" in caption

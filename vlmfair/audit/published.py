@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 
@@ -63,8 +63,13 @@ class Published:
         """
         if self.relation == "=":
             kept = self.decimals if decimals is None else decimals
-            return abs(recomputed - self.number) <= 0.5 * 10**-kept + 1e-12
+            return rounds_to(recomputed, self.number, kept)
         return bool(RELATIONS[self.relation](round(recomputed, 9), self.number))
+
+
+def rounds_to(recomputed: float, printed: float, decimals: int) -> bool:
+    """Whether a number printed with so many decimals can be the recomputed one, rounded."""
+    return abs(recomputed - printed) <= 0.5 * 10**-decimals + 1e-12
 
 
 def load_published(path: str | PathLike[str]) -> tuple[Published, ...]:
@@ -74,6 +79,18 @@ def load_published(path: str | PathLike[str]) -> tuple[Published, ...]:
     RELATIONS, and a value that is not a finite number.
     """
     names = [field.name for field in fields(Published)]
+    rows = read_columns(path, names)
+    published = tuple(Published(**row) for row in rows)
+    for number, entry in enumerate(published, start=2):
+        _check_entry(entry, f"{path}, line {number}")
+    return published
+
+
+def read_columns(path: str | PathLike[str], names: Sequence[str]) -> list[dict[str, str]]:
+    """Read the named columns of a csv of published numbers; an empty cell is an empty text.
+
+    Raises ConfigError on a missing file or column and on a file that is not UTF-8 text.
+    """
     try:
         with open(path, encoding="utf-8", newline="") as opened:
             reader = csv.DictReader(opened)
@@ -83,15 +100,15 @@ def load_published(path: str | PathLike[str]) -> tuple[Published, ...]:
                     f"{path}: the column {missing[0]} is missing. Write the columns "
                     f"{', '.join(names)}."
                 )
-            rows = [{name: line[name] or "" for name in names} for line in reader]
+            return [{name: line[name] or "" for name in names} for line in reader]
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: the published numbers are missing. Restore them from the repository."
         ) from error
-    published = tuple(Published(**row) for row in rows)
-    for number, entry in enumerate(published, start=2):
-        _check_entry(entry, f"{path}, line {number}")
-    return published
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(
+            f"{path}: this is not a csv file in UTF-8. Restore it from the repository."
+        ) from error
 
 
 def _check_entry(entry: Published, where: str) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from os import PathLike
 
 from vlmfair.provenance import write_text
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,19 @@ class AuditRow:
     ok: bool
 
 
+def compare(
+    paper: str,
+    check: str,
+    location: str,
+    published: object,
+    recomputed: object,
+    ok: bool | None = None,
+) -> AuditRow:
+    """Return a row of the audit; without `ok`, the two texts must be equal."""
+    left, right = str(published), str(recomputed)
+    return AuditRow(paper, check, location, left, right, left == right if ok is None else bool(ok))
+
+
 COLUMNS = tuple(field.name for field in fields(AuditRow))
 
 
@@ -38,6 +54,18 @@ def write_rows(rows: Iterable[AuditRow], path: str | PathLike[str]) -> None:
         *texts, ok = astuple(row)
         writer.writerow([*texts, "true" if ok else "false"])
     write_text(path, buffer.getvalue())
+
+
+def write_audit(rows: Sequence[AuditRow], path: str | PathLike[str]) -> None:
+    """Write the rows of all papers and log every one that does not agree."""
+    write_rows(rows, path)
+    for row in rows:
+        if not row.ok:
+            _LOGGER.info(
+                "%s: %s: printed %s, gives %s",
+                *(row.location, row.check, row.published, row.recomputed),
+            )
+    _LOGGER.info("%s; see %s", summary(rows), path)
 
 
 def summary(rows: Iterable[AuditRow]) -> str:

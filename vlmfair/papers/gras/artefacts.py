@@ -31,6 +31,9 @@ LIST_FILES = {
     "ai_face": "selected_images_aiface.csv",
 }
 
+# The figures that show an image of a dataset.
+WITH_IMAGES = ("figure_1",)
+
 # The appendix shows the temperatures of four traits (A.3), one table each.
 TEMPERATURE_TABLES = {
     "table_6": "affectionate",

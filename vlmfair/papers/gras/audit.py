@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 from vlmfair.audit.published import Published, load_published, select
 from vlmfair.audit.rows import AuditRow, in_words
 from vlmfair.papers.gras.audit_printed import ALPHA, ATTRIBUTES, TRAITS, printed_checks, row
+from vlmfair.papers.gras.audit_significance import (
+    count_checks,
+    counts_of_files,
+    load_significance,
+)
 from vlmfair.papers.gras.evaluation_results import (
     TEMPLATES,
     ModelResults,
@@ -29,14 +34,18 @@ P_VALUE_DECIMALS = 4
 ROUNDING = 1e-9
 
 
-def audit(published_path: Path, evaluation_results: Path | None) -> list[AuditRow]:
+def audit(
+    published_path: Path, significance_path: Path, evaluation_results: Path | None
+) -> list[AuditRow]:
     """Return every check of the paper; those of the result files only where a folder is given.
 
-    Raises ConfigError on a bad table of published numbers and RawDataError on result files that
-    are missing or not as published.
+    `significance_path` holds what was counted in the files (`load_significance`). Raises
+    ConfigError on a bad table of published numbers and RawDataError on result files that are
+    missing or not as published.
     """
     published = load_published(published_path)
-    rows = printed_checks(published)
+    counts = load_significance(significance_path)
+    rows = [*printed_checks(published), *count_checks(published, counts)]
     if evaluation_results is None:
         return rows
     words = select(published, location="Table 4", metric="valence")
@@ -44,6 +53,7 @@ def audit(published_path: Path, evaluation_results: Path | None) -> list[AuditRo
     polarity = np.array([word.group for word in words])
     traits = [word.item for word in words]
     results = read_evaluation_results(evaluation_results, models, traits)
+    rows += counts_of_files(counts, results, traits)
     for result in results:
         rows += [
             *_score_checks(published, result),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from vlmfair.audit.published import Published, select
-from vlmfair.audit.rows import AuditRow, in_words
+from vlmfair.audit.rows import AuditRow, compare, in_words
 from vlmfair.papers.gras import measure_attributes
 
 ALPHA = 0.05
@@ -14,14 +15,7 @@ TRAITS = 100
 ATTRIBUTES = tuple(attribute.name for attribute in measure_attributes.ATTRIBUTES)
 ATTRIBUTES_WITH_TRAITS_IN_TEXT = ("age", "skin_tone")
 P_VALUE_TABLES = ("Table 6", "Table 7", "Table 8", "Table 9")
-
-
-def row(
-    check: str, location: str, published: object, recomputed: object, ok: bool | None = None
-) -> AuditRow:
-    """Return an audit row of this paper; without `ok`, the two texts must be equal."""
-    left, right = str(published), str(recomputed)
-    return AuditRow("gras", check, location, left, right, left == right if ok is None else bool(ok))
+row = partial(compare, "gras")
 
 
 def printed_checks(published: Sequence[Published]) -> list[AuditRow]:

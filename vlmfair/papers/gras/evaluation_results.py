@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vlmfair.errors import RawDataError
+from vlmfair.errors import RawDataError, reason_of
 from vlmfair.papers.gras.measure_attributes import ATTRIBUTES
 
 TEMPLATES = 5
@@ -131,9 +131,8 @@ def _read_by_trait(path: Path, key: str, traits: Sequence[str]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype={key: str}, keep_default_na=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        problem = " ".join(str(error).split())
         raise RawDataError(
-            f"{path}: this is not a csv file ({problem}). Copy the file again."
+            f"{path}: this is not a csv file ({reason_of(error)}). Copy the file again."
         ) from error
     if key not in table.columns:
         raise RawDataError(f"{path}: the column {key} is missing. Copy the file again.")

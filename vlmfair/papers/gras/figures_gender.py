@@ -49,6 +49,7 @@ _LONGEST_COLUMN = 30
 _ROW, _HEAD, _LINE, _TICKS, _FOOT = 0.125, 0.24, 0.13, 0.3, 0.42  # inches
 _BETWEEN = 0.1  # inches, between panels
 _SIDE = 0.2  # inches, for the name of a run of rows
+_SPREAD = 0.2  # of a row, from its middle to the outermost group
 
 
 def draw_gender(
@@ -123,9 +124,11 @@ def _blocks(traits: list[str], study: Study) -> list[list[str]]:
 
 def _draw_dots(axes: Axes, rows: pd.DataFrame, words: Sequence[str], found: Deviations) -> None:
     axes.axvline(0, color="#777777", linewidth=0.6, zorder=1)
-    for group, (colour, marker) in _styles(found.groups).items():
+    for place_, (group, (colour, marker)) in enumerate(_styles(found.groups).items()):
         of_group = rows[rows["group"] == group].set_index("trait").reindex(list(words))
-        heights = [i + 0.5 for i in range(len(words))]
+        # Beside each other, or the interval of one group would hide that of another.
+        offset = offsets(len(found.groups))[place_]
+        heights = [i + 0.5 + offset for i in range(len(words))]
         axes.hlines(heights, of_group["ci_low"], of_group["ci_high"], color=colour, linewidth=0.7)
         for level, (size, filled) in _LEVELS.items():
             chosen = (of_group["significant"] == level).to_numpy()
@@ -151,6 +154,11 @@ def _draw_dots(axes: Axes, rows: pd.DataFrame, words: Sequence[str], found: Devi
         zorder=0,
         transform=axes.get_yaxis_transform(),
     )
+
+
+def offsets(groups: int) -> list[float]:
+    """Return how far each group of a row, which is 1 high, is drawn below the row's middle."""
+    return [_SPREAD * (2 * i - groups + 1) / max(groups - 1, 1) for i in range(groups)]
 
 
 def _limits(axes: Axes, data: pd.DataFrame, width: float) -> None:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image, UnidentifiedImageError
 
+from vlmfair.errors import ContractError, RawDataError, reason_of
 from vlmfair.papers.gras.study import PROMPTS, Study, model_order, ordered, pick, rows_in
 from vlmfair.render.numbers import format_count, format_number
 from vlmfair.render.panels import inches_wide, place, write_at
@@ -29,10 +30,15 @@ from vlmfair.render.style import (
 LARGEST_PICTURE = 600  # pixels on the longer side: 300 dpi at two inches
 LARGEST_FILE = 100_000_000  # pixels; more is not a photograph of a face
 _LABELLED = 2
+_TOGETHER = 0.04  # of P(Yes): ends that a reader cannot tell apart
+_SHIFTS = {"negative": -0.08, "positive": 0.08}  # of the space between two templates
 
 
 def draw_example(metrics: pd.DataFrame, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Figure 1: the image, trait and model whose answer depends most on the wording."""
+    """Figure 1: the image, trait and model whose answer depends most on the wording.
+
+    Raises RawDataError when the image file is missing or cannot be read.
+    """
     rows = pick(metrics, "examples", "p_yes")
     keys = ["model", "group", "item"]
     spread = rows.groupby(keys, sort=True)["value"].agg(lambda values: values.max() - values.min())
@@ -44,34 +50,41 @@ def draw_example(metrics: pd.DataFrame, study: Study) -> tuple[Figure, pd.DataFr
         columns={"group": "sample_id", "item": "trait", "value": "p_yes"}
     )
     data.insert(4, "question", data["prompt"].map(questions))
+    picture = _open_picture(sample_id, study.images.get(sample_id))
     figure = new_figure(TWO_COLUMNS, 2.25)
-    _show_picture(place(figure, 0.05, 0.28, 1.7, 1.7), study.images.get(sample_id))
+    _show_picture(place(figure, 0.05, 0.28, 1.7, 1.7), picture)
     write_at(figure, 0.05, 2.03, sample_id)
     write_at(figure, 0.05, 0.06, f"{model}, one image (n = 1)", fontsize=NORMAL, weight="bold")
     _draw_answers(place(figure, 3.75, 0.28, 2.85, 1.55), data)
     return figure, data
 
 
-def _show_picture(axes: Axes, path: str | None) -> None:
+def _show_picture(axes: Axes, picture: Image.Image) -> None:
     axes.axis("off")
-    picture = _open_picture(path)
-    if picture is None:
-        axes.text(0.5, 0.5, "the image file\nis not here", ha="center", va="center", fontsize=SMALL)
-    else:
-        axes.imshow(np.asarray(picture))
+    axes.imshow(np.asarray(picture))
 
 
-def _open_picture(path: str | None) -> Image.Image | None:
+def _open_picture(sample_id: str, path: str | None) -> Image.Image:
+    """Return the picture, no larger than it is printed; a figure with a hole is no figure."""
     if path is None:
-        return None
+        raise ContractError(
+            f"the image set has no {sample_id}, which Figure 1 shows. Select and measure again."
+        )
     try:
         with Image.open(path) as opened:
             if opened.width * opened.height > LARGEST_FILE:
-                return None
+                raise ValueError("it is larger than any photograph of a face")
             opened.draft("RGB", (LARGEST_PICTURE, LARGEST_PICTURE))
             picture = opened.convert("RGB")
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError):
-        return None
+    except FileNotFoundError as error:
+        raise RawDataError(
+            f"{path}: the image that Figure 1 shows is missing. Put it back into the raw folder."
+        ) from error
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError) as error:
+        raise RawDataError(
+            f"{path}: the image that Figure 1 shows cannot be read ({reason_of(error)}). "
+            f"Put the raw file back as it was downloaded."
+        ) from error
     picture.thumbnail((LARGEST_PICTURE, LARGEST_PICTURE))
     return picture
 
@@ -128,7 +141,8 @@ def _draw_traits(axes: Axes, rows: pd.DataFrame) -> None:
     means = means.loc[rows["trait"].unique(), [p for p in PROMPTS if p in means]]
     polarity = dict(zip(rows["trait"], rows["polarity"]))
     places = np.arange(means.shape[1])
-    for name, (marker, shift) in {"negative": ("o", -0.08), "positive": ("D", 0.08)}.items():
+    for name, marker in {"negative": "o", "positive": "D"}.items():
+        shift = _SHIFTS[name]
         values = means.loc[_of(means, polarity, name)].to_numpy()
         lines = np.stack([np.broadcast_to(places + shift, values.shape), values], axis=-1)
         style: dict[str, Any] = {"color": POLARITY_COLOURS[name], "alpha": 0.5}
@@ -156,7 +170,10 @@ def _of(table: pd.DataFrame | pd.Series, polarity: dict[str, str], name: str) ->
 
 
 def _label_most_sensitive(axes: Axes, means: pd.DataFrame, polarity: dict[str, str]) -> None:
-    """Name, beside its last point, the traits of each polarity that the wording moves most."""
+    """Name the traits of each polarity that the wording moves most, and draw their lines strongly.
+
+    Traits that end at nearly the same mean share one line to their names, so that no two meet.
+    """
     spread = means.max(axis=1) - means.min(axis=1)
     named = [
         trait
@@ -167,11 +184,31 @@ def _label_most_sensitive(axes: Axes, means: pd.DataFrame, polarity: dict[str, s
     heights = spaced_out([end for end, _ in ends], 0.075, 0.02, 0.98)
     left, right = axes.get_xlim()
     inch = (right - left) / inches_wide(axes)
-    for height, (end, trait) in zip(heights, ends):
+    for height, (_, trait) in zip(heights, ends):
         colour = POLARITY_COLOURS[polarity[trait]]
-        line = ([right - 0.02 * inch, right + 0.13 * inch], [end, height])
-        axes.plot(*line, color=colour, linewidth=0.5, clip_on=False)
-        axes.text(right + 0.15 * inch, height, trait, color=colour, va="center", fontsize=SMALL)
+        shift = _SHIFTS[polarity[trait]]
+        line = (np.arange(means.shape[1]) + shift, means.loc[trait])
+        axes.plot(*line, color=colour, linewidth=0.9, zorder=3.5)
+        axes.text(right + 0.17 * inch, height, trait, color=colour, va="center", fontsize=SMALL)
+    for run in runs_within([end for end, _ in ends], _TOGETHER):
+        end = float(np.mean([ends[i][0] for i in run]))
+        low, high = heights[run[0]], heights[run[-1]]
+        style: dict[str, Any] = {"color": "#555555", "linewidth": 0.6, "clip_on": False}
+        x = right + 0.14 * inch
+        axes.plot([right - 0.02 * inch, x], [end, (low + high) / 2], **style)
+        if len(run) > 1:
+            axes.plot([x, x], [max(low - 0.025, 0.0), min(high + 0.025, 1.0)], **style)
+
+
+def runs_within(places: list[float], gap: float) -> list[list[int]]:
+    """Return the positions of ascending places in runs of neighbours less than `gap` apart."""
+    runs: list[list[int]] = []
+    for i, place_ in enumerate(places):
+        if runs and place_ - places[i - 1] < gap:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    return runs
 
 
 def spaced_out(places: list[float], gap: float, low: float, high: float) -> list[float]:

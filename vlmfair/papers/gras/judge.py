@@ -44,7 +44,7 @@ def judge_responses(
     if yes_form not in labels:
         raise ConfigError(
             f"the form {yes_form!r} was not scored. Add it to label_sets in resources/prompts/"
-            f"gras.yaml, or correct yes_form in config/models.yaml."
+            f"gras.yaml, or correct yes_form in the sheet of models."
         )
     if 1.0 not in temperatures:
         raise ConfigError("gras.temperatures lacks 1.0, the paper's own. Add it.")
@@ -135,7 +135,7 @@ def _matrix(
     if len(wrong):
         raise InferenceError(
             f"GRAS responses: {name} of sample {requests['sample_id'][int(wrong[0])]} is NaN or "
-            f"infinite. Write dtype: float32 or bfloat16 for this model in config/models.yaml."
+            f"infinite. Write dtype: float32 or bfloat16 for this model in the sheet of models."
         )
     return matrix
 
@@ -158,7 +158,7 @@ def _totals(
         if ids.index(ids[yes_index]) not in yes_labels:
             raise InferenceError(
                 f"GRAS responses: token {ids[yes_index]} starts a Yes and a No, so that they "
-                f"cannot be told apart. Choose another yes_form in config/models.yaml."
+                f"cannot be told apart. Choose another yes_form in the sheet of models."
             )
         yes[rows] = p_labels[rows][:, yes_labels].sum(axis=1)
         no[rows] = p_labels[rows][:, no_labels].sum(axis=1)

@@ -11,7 +11,6 @@ from vlmfair.errors import ConfigError, ContractError
 from vlmfair.papers.gras.cube import Cube, Source, load_cube
 from vlmfair.papers.gras.measure_attributes import DATASETS
 from vlmfair.papers.gras.measure_groups import add_means, add_tests, add_valence
-from vlmfair.papers.gras.measure_rows import MetricRows
 from vlmfair.papers.gras.measure_score import add_score
 from vlmfair.papers.gras.measure_tests import Tested, compute_tests
 from vlmfair.papers.gras.measure_wording import (
@@ -22,6 +21,7 @@ from vlmfair.papers.gras.measure_wording import (
     further_columns,
 )
 from vlmfair.papers.gras.questions import Trait
+from vlmfair.stats.metric_rows import MetricRows
 
 # Appendix A.3.
 PAPER_TEMPERATURES = (0.5, 0.7, 1.0, 1.5)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from vlmfair.papers.gras.cube import PROMPTS
-from vlmfair.papers.gras.measure_rows import MetricRows
 from vlmfair.papers.gras.measure_tests import Tested, by_trait
 from vlmfair.papers.gras.valence import RULES, attributed, attributed_share
 from vlmfair.stats.bootstrap import percentile_interval
 from vlmfair.stats.effects import hedges_g, omega_squared
+from vlmfair.stats.metric_rows import MetricRows
 from vlmfair.stats.moments import Floats
 from vlmfair.stats.multiplicity import benjamini_hochberg, holm
 

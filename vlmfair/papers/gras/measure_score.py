@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vlmfair.papers.gras.measure_rows import MetricRows
 from vlmfair.papers.gras.measure_tests import Tested
 from vlmfair.papers.gras.score import SETTINGS, score_from_p_values
 from vlmfair.stats.bootstrap import centred_interval, percentile_interval
+from vlmfair.stats.metric_rows import MetricRows
 from vlmfair.stats.moments import Floats
 from vlmfair.stats.permutation import permutation_p
 

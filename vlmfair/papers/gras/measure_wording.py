@@ -9,8 +9,8 @@ import numpy as np
 from vlmfair.papers.gras.cube import PROMPTS, Cube
 from vlmfair.papers.gras.judge import temperature_column
 from vlmfair.papers.gras.measure_attributes import groupings
-from vlmfair.papers.gras.measure_rows import MetricRows
 from vlmfair.papers.gras.measure_tests import by_trait
+from vlmfair.stats.metric_rows import MetricRows
 from vlmfair.stats.repeated import friedman, repeated_measures_anova
 from vlmfair.stats.welch import welch_tests
 

@@ -1,6 +1,6 @@
 """The traits, question templates and prompt texts of GRAS, read from `resources/`.
 
-Light by design (PyYAML only): request planning and the workflow's parsing both import it.
+Light by design (PyYAML and jsonschema): request planning and the workflow's parsing both import it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from vlmfair.config import parse_yaml
 from vlmfair.errors import ConfigError
 from vlmfair.provenance import sha256_of_text
 
@@ -166,12 +165,9 @@ def load_prompts(path: str | PathLike[str]) -> Prompts:
         raise ConfigError(
             f"{path}: the prompts file is missing. Restore it from the repository."
         ) from error
+    content = parse_yaml(text, path)
     try:
-        content = yaml.safe_load(text)
         prompts = _read_prompts(content, sha256_of_text(text))
-    except yaml.YAMLError as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError(f"{path}: this is not YAML ({problem}). Correct its syntax.") from error
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
             f"{path}: the key {error} is missing or has another form. "

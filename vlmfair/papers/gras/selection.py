@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,14 @@ def selection_statistics(images: pa.Table, problems: pa.Table) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def check_share_left_out(selected: ParsedDataset, limit: float) -> None:
-    """Raise RawDataError when more than `limit` (0 to 1) of a dataset's listed images are lost."""
+def check_share_left_out(
+    selected: ParsedDataset, limit: float, problem_files: Mapping[str, str | PathLike[str]]
+) -> None:
+    """Raise RawDataError when more than `limit` (0 to 1) of a dataset's listed images are lost.
+
+    `problem_files` are the parsers' tables of problems by dataset, which the message names: the
+    selection's own is not written when this stops it.
+    """
     counts = selection_statistics(selected.samples, selected.problems)
     for row in counts[counts["attribute"] == "all"].to_dict("records"):
         lost = row["missing"] + row["unreadable"]
@@ -150,7 +157,7 @@ def check_share_left_out(selected: ParsedDataset, limit: float) -> None:
             raise RawDataError(
                 f"{row['dataset']}: {lost} of {row['listed']} selected images cannot be used "
                 f"({row['missing']} missing, {row['unreadable']} unreadable). Complete the raw "
-                f"folder; the table of image problems names each one."
+                f"folder; {problem_files[row['dataset']]} has the reasons."
             )
 
 

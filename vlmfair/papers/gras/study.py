@@ -75,7 +75,7 @@ def with_titles(metrics: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, Stud
     titles = {model: study.titles.get(model) or model for model in study.models}
     if len(set(titles.values())) < len(titles):
         raise ConfigError(
-            "two models have the same title. Give each its own in config/models.yaml."
+            "two models have the same title. Give each its own in the sheet of models."
         )
     if all(model == title for model, title in titles.items()):
         return metrics, study

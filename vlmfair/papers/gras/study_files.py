@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from vlmfair.contracts import SAMPLES, read_table
-from vlmfair.models.registry import ModelEntry
+from vlmfair.models.registry import ModelEntry, load_registry
 from vlmfair.papers.gras.questions import load_prompts, load_traits, select_traits
 from vlmfair.papers.gras.study import AnswerToken, Study, answer_token
 
@@ -49,6 +49,26 @@ def load_study(
         tokens=tuple(tokens),
         selection=pd.read_csv(selection, dtype={"group": str}, keep_default_na=False),
         images=dict(zip(table["sample_id"].to_pylist(), table["image"].to_pylist(), strict=True)),
+    )
+
+
+def study_of_run(files: Any, settings: Any) -> Study:
+    """Return the study of a run for a rule that draws a table or figure of it.
+
+    `files` has the attributes traits, prompts, selection, images and manifests; `settings` has
+    models_file, models, chosen_traits, style and alpha, as a rule's inputs and parameters do.
+    """
+    return load_study(
+        entries=load_registry(settings.models_file),
+        models=settings.models,
+        traits_file=files.traits,
+        chosen_traits=settings.chosen_traits,
+        prompts_file=files.prompts,
+        style=settings.style,
+        alpha=settings.alpha,
+        selection=files.selection,
+        images=files.images,
+        manifests=files.manifests,
     )
 
 

@@ -50,7 +50,7 @@ def build_temperature(metrics: pd.DataFrame, study: Study, trait: str) -> Table:
         data=data,
         columns=(
             Column("Model", align="left"),
-            Column("Temperature"),
+            Column("T"),
             *(
                 Column(template.text.replace("{trait}", trait), width=0.85)
                 for template in study.templates
@@ -69,7 +69,8 @@ def build_temperature(metrics: pd.DataFrame, study: Study, trait: str) -> Table:
             for setting in settings
         ),
         notes=(
-            "Welch’s ANOVA of P(Yes) across the ten Monk skin tone groups, "
+            "T: temperature of the softmax. Welch’s ANOVA of P(Yes) across the ten Monk skin tone "
+            "groups, "
             f"n = {format_count(data['n'].max())} AI-Face images.",
             f"† not significant (p > {study.alpha:g}), without correction for multiple tests.",
         ),

@@ -282,8 +282,9 @@ def build_deviations(metrics: pd.DataFrame, study: Study) -> Table:
             "at least one template, without correction, with Holm’s and with "
             "Benjamini–Hochberg’s correction over all traits and templates of the attribute.",
             "Effect size over traits and templates: absolute Hedges’ g for gender, ω² of Welch’s "
-            "ANOVA for the other attributes. Largest deviation: the group mean of P(Yes) minus the "
-            "mean of all images, in percentage points.",
+            "ANOVA for the other attributes. ω² may be slightly negative: then the groups differ "
+            "by no more than chance. Largest deviation: the group mean of P(Yes) minus the mean of "
+            "all images, in percentage points.",
             f"† the smallest group has fewer than {study.small_group} images; intervals are wide "
             "and the tests approximate.",
         ),

@@ -1,0 +1,1 @@
+"""Reading what models answer in words."""
