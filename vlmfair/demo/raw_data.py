@@ -1,4 +1,4 @@
-"""The demo's raw downloads, as distributed: four datasets and the GRAS selection lists."""
+"""The demo's raw downloads, as distributed: eight datasets and the GRAS selection lists."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from vlmfair.demo.raw_ai_face import plan_ai_face, selection_of_ai_face, write_ai_face
+from vlmfair.demo.raw_coco_bias import plan_coco_bias, write_coco_bias
+from vlmfair.demo.raw_dci import plan_dci, write_dci
 from vlmfair.demo.raw_facet import plan_facet, write_facet
 from vlmfair.demo.raw_fairface import plan_fairface, selection_of_fairface, write_fairface
 from vlmfair.demo.raw_images import DrawnImage
 from vlmfair.demo.raw_utkface import plan_utkface, write_utkface
+from vlmfair.demo.raw_visogender import plan_visogender, write_visogender
+from vlmfair.demo.raw_visual_cot import plan_visual_cot, write_visual_cot
 from vlmfair.demo.scenes import Scene
 from vlmfair.errors import ConfigError
 from vlmfair.papers.gras.artefacts import LIST_FILES
@@ -21,11 +25,33 @@ WRITERS: dict[str, Callable[[Path, Sequence[DrawnImage]], None]] = {
     "ai_face": write_ai_face,
     "facet": write_facet,
     "utkface": write_utkface,
+    "visogender": write_visogender,
+    "coco_bias": write_coco_bias,
+    "dci": write_dci,
+    "visual_cot": write_visual_cot,
 }
 DATASETS = tuple(WRITERS)
-# Images per cell where nothing else is said: age x gender x race for FairFace, occupation x gender
-# for FACET, race x gender for UTKFace. AI-Face has a number per skin tone instead.
-PER_CELL = {"fairface": 2, "ai_face": 2, "facet": 6, "utkface": 15}
+PLANNERS: dict[str, Callable[[int, int], list[DrawnImage]]] = {
+    "facet": plan_facet,
+    "utkface": plan_utkface,
+    "visogender": plan_visogender,
+    "coco_bias": plan_coco_bias,
+    "dci": plan_dci,
+    "visual_cot": plan_visual_cot,
+}
+# Images per cell where nothing else is said: age x gender x race for FairFace, race x gender for
+# UTKFace, occupation x gender for the others, of which three have more men, as the datasets have.
+# AI-Face has a number per skin tone instead.
+PER_CELL = {
+    "fairface": 2,
+    "ai_face": 2,
+    "facet": 6,
+    "utkface": 15,
+    "visogender": 3,
+    "coco_bias": 4,
+    "dci": 3,
+    "visual_cot": 3,
+}
 PER_TONE, SPARE, SEED = 8, 1, 20
 
 
@@ -111,4 +137,4 @@ def plan(
         return tuple(plan_fairface(per_cell, spare, seed))
     if dataset == "ai_face":
         return tuple(plan_ai_face(per_tone, spare, seed))
-    return tuple((plan_facet if dataset == "facet" else plan_utkface)(per_cell, seed))
+    return tuple(PLANNERS[dataset](per_cell, seed))

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-from vlmfair.demo.scenes import OCCUPATIONS, Scene, draw
+from vlmfair.demo.scenes import GENDERS, OCCUPATIONS, PLACES, Scene, draw, sample_scene
 from vlmfair.provenance import write_bytes
 
 T = TypeVar("T")
@@ -85,6 +85,44 @@ def spread(rng: np.random.Generator, values: Sequence[T], count: int) -> list[T]
     order = [values[place] for place in rng.permutation(len(values))]
     repeated = (order * (count // len(order) + 1))[:count]
     return [repeated[place] for place in rng.permutation(count)]
+
+
+def lone_people(
+    rng: np.random.Generator, cells: Sequence[tuple[str, str]], hooded_share: float
+) -> list[Scene]:
+    """Return a scene of one person for each (gender, occupation), in their order.
+
+    Places, skin tones, ages from 16 to 85 and hoods are spread evenly within each gender.
+    """
+    scenes: list[Scene | None] = [None] * len(cells)
+    for gender in GENDERS:
+        own = [number for number, cell in enumerate(cells) if cell[0] == gender]
+        hoods = round(hooded_share * len(own))
+        drawn = zip(
+            spread(rng, PLACES, len(own)),
+            spread(rng, range(1, 11), len(own)),
+            spread(rng, range(16, 86), len(own)),
+            spread(rng, [True] * hoods + [False] * (len(own) - hoods), len(own)),
+            strict=True,
+        )
+        for number, (place, tone, age, hooded) in zip(own, drawn, strict=True):
+            scenes[number] = sample_scene(
+                rng,
+                place=place,
+                gender=gender,
+                skin_tone=tone,
+                age=age,
+                occupation=cells[number][1],
+                hooded=hooded,
+                two=False,
+            )
+    return [scene for scene in scenes if scene is not None]
+
+
+def image_size(rng: np.random.Generator, shortest: int, longest: int) -> tuple[int, int]:
+    """Return a width and a height in pixels, the height from `shortest` to `longest`."""
+    height = int(rng.integers(shortest, longest))
+    return round(height * float(rng.uniform(0.9, 1.12))), height
 
 
 def csv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:

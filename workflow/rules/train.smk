@@ -5,13 +5,24 @@ rule train_demo_models:
     input:
         planted="resources/demo/planted.yaml",
         prompts="resources/prompts/gras.yaml",
+        encoder_texts=[
+            "resources/prompts/lvlm_fairness.yaml",
+            "resources/words/facet_classes.csv",
+            "resources/words/facet_wordnet.csv",
+        ],
     output:
         planted=directory("results/demo_models/tiny-planted"),
         control=directory("results/demo_models/tiny-control"),
+        encoders=[
+            directory("results/demo_models/clip"),
+            directory("results/demo_models/sentence-t5"),
+            directory("results/demo_models/vit"),
+        ],
     log:
         "<logs>/train_demo_models.log",
     benchmark:
         "<benchmarks>/train_demo_models.tsv"
+    retries: 0
     conda:
         "../../envs/inference.yaml"
     threads: 2
@@ -21,6 +32,6 @@ rule train_demo_models:
     params:
         code=code("train_demo_models"),
     message:
-        "Training the demo's two models with fixed steps and seed"
+        "Training the demo's two models and its encoders with fixed steps and seed"
     script:
         "../scripts/train_demo_models.py"

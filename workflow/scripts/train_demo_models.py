@@ -1,9 +1,10 @@
-"""Train the demo's two models: the planted one from nothing, the control from it."""
+"""Train the demo's two models, the control from the planted one, and the encoders."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from vlmfair.demo.train import train_demo_models
+from vlmfair.demo.train_encoders import train_demo_encoders
 from vlmfair.logs import rule_log
 
 with rule_log(snakemake.log[0]), TemporaryDirectory() as folder:
@@ -13,3 +14,4 @@ with rule_log(snakemake.log[0]), TemporaryDirectory() as folder:
     tower = Path(folder) / "vision.safetensors"
     train_demo_models(planted, table, False, vision=tower, **shared)
     train_demo_models(control, table, True, vision=tower, planted_model=planted, **shared)
+    train_demo_encoders(planted.parent, planted, threads=snakemake.threads)
