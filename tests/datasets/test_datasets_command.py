@@ -13,6 +13,7 @@ from vlmfair.contracts import PROBLEMS, SAMPLES, read_table
 from vlmfair.datasets import DATASETS, parse_dataset
 from vlmfair.datasets.__main__ import main
 from vlmfair.datasets.base import REASONS, ProblemLog
+from vlmfair.demo.raw_data import draw_raw
 from vlmfair.errors import ConfigError
 
 
@@ -35,6 +36,24 @@ def test_only_takes_a_selection_list(fairface_dir: Path, tmp_path: Path) -> None
     assert main(["fairface", str(fairface_dir), str(tmp_path / "o"), "--only", str(listed)]) == 0
     samples = read_table(tmp_path / "o/samples.parquet", SAMPLES)
     assert samples["sample_id"].to_pylist() == ["fairface/val/1.jpg"]
+
+
+def test_a_dataset_with_filters_gets_its_funnel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VisoGender's split by another seed has other images in it, and as many."""
+    draw_raw(tmp_path / "raw", "visogender", per_cell=3)
+    pools = []
+    for seed in ("0", "1"):
+        out = tmp_path / seed
+        assert main(["visogender", str(tmp_path / "raw"), str(out), "--seed", seed]) == 0
+        samples = read_table(out / "samples.parquet", SAMPLES).to_pylist()
+        pools.append({row["sample_id"] for row in samples if row["split"] == "pool"})
+        assert "visogender,pool,,0,276,138,138" in (out / "funnel.csv").read_text().replace('"', "")
+        assert json.loads((out / "samples.manifest.json").read_text())["seed"] == seed
+    assert pools[0] != pools[1]
+    assert main(["visogender", str(tmp_path / "raw"), str(out), "--crowd", "counts"]) == 1
+    assert "the dataset has no option crowd. Use version, seed." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("broken", ["raw", "column", "list"])
@@ -65,7 +84,9 @@ def test_module_runs_by_name_without_a_traceback(root: Path, tmp_path: Path) -> 
 
 
 def test_unknown_dataset_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"celeba: no such dataset\. Write one of ai_face, facet"):
+    with pytest.raises(
+        ConfigError, match=r"celeba: no such dataset\. Write one of ai_face, coco_bias"
+    ):
         parse_dataset("celeba", tmp_path)
 
 

@@ -7,8 +7,12 @@ import sys
 
 import pytest
 
-from vlmfair.models.families import FAMILIES
-from vlmfair.models.readiness import known_families, unready_models
+from vlmfair.models.families import FAMILIES, load_family
+from vlmfair.models.readiness import (
+    known_families,
+    needs_legacy_environment,
+    unready_models,
+)
 from vlmfair.models.registry import make_entry
 
 SETTINGS = {"family": "llava", "dtype": "float32", "attention": "sdpa"}
@@ -35,6 +39,14 @@ SERVED = {
 
 def test_families_read_from_the_source_are_those_that_load() -> None:
     assert known_families() == tuple(sorted(FAMILIES))
+
+
+def test_families_of_the_older_environment_are_those_that_bring_their_own_code() -> None:
+    remote = {name for name in FAMILIES if load_family(name, name).needs_remote_code}
+
+    assert remote == {"minicpm_o", "minicpm_v", "phi3_5_vision", "qwen_vl_v1"}
+    assert {name for name in FAMILIES if needs_legacy_environment(name)} == remote
+    assert not needs_legacy_environment("openai")
 
 
 def test_models_that_can_be_asked_need_no_sentence() -> None:
@@ -67,6 +79,7 @@ def test_only_the_remedy_that_helps_is_given(name: str, remedy: str) -> None:
 def test_planning_loads_neither_torch_nor_pandas() -> None:
     code = (
         "import sys, vlmfair.sheets, vlmfair.models.readiness as r; r.known_families();"
+        "r.needs_legacy_environment('llava');"
         "print(*{'torch', 'transformers', 'pandas', 'pyarrow'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

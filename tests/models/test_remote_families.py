@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from PIL import Image
 from tiny_parts import seed_weights
 from transformers import GenerationConfig
 
+from vlmfair.contracts import REQUESTS
 from vlmfair.errors import ModelError
 from vlmfair.inference.engine import open_engine
 from vlmfair.inference.queries import Query
+from vlmfair.inference.shard import answer_shard
 from vlmfair.models.chat import ChatRenderer, ImageRef, Turn
 from vlmfair.models.loading import LoadedProcessor, load_model, load_processor
 from vlmfair.models.registry import ModelEntry
@@ -301,12 +304,50 @@ def test_the_engine_asks_them_by_whole_forwards(
     assert 0 <= written.completion_tokens <= 3
 
 
+@pytest.mark.parametrize("family", CLASSES)
+def test_a_shard_is_answered_without_comparing_what_cannot_be_shared(
+    caches: Path, family: str, tmp_path: Path
+) -> None:
+    # bfloat16, where the self-check of other families computes in float32 too.
+    write_snapshot(caches, family)
+    draw(0).save(tmp_path / "noise.png")
+    digest = hashlib.sha256((tmp_path / "noise.png").read_bytes()).hexdigest()
+    image = {"image": str(tmp_path / "noise.png"), "image_sha256": digest}
+    score, write = {"mode": "score", "label_set": "yes_no"}, {"mode": "generate"}
+    rows: list[dict[str, Any]] = [
+        {"request_id": "scored", "text": QUESTION, **score, **image},
+        {"request_id": "without image", "text": QUESTION, **score},
+        {"request_id": "written", "text": "Describe.", "max_new_tokens": 3, **write, **image},
+    ]
+    requests = pa.Table.from_pylist(
+        [{"shard": 0, "sample_id": "s", **row} for row in rows], schema=REQUESTS.schema
+    )
+
+    answered = answer_shard(
+        requests,
+        None,
+        entry(family, dtype="bfloat16"),
+        {"yes_no": ("Yes", "No")},
+        (1.0,),
+        tmp_path / "store",
+        device="cpu",
+    )
+
+    assert answered.responses["error"].to_pylist() == [None, None, None]
+    assert answered.manifest["inference_modes"] == {"full_forward": 3}
+    engine = answered.manifest["engine"]
+    assert engine["tokens_asked"] == sum(answered.responses["prompt_tokens"].to_pylist())
+    for check in engine["self_checks"]:
+        assert check["errors"] == {}
+        assert set(check["refused"]) == {"packed", "repeated", "image_features"}
+
+
 def test_minicpm_o_is_loaded_without_its_sound(
     load: Callable[[str], tuple[LoadedProcessor, Any]],
 ) -> None:
     _, model = load("minicpm_o")
 
-    assert model.parts == {"vision": True, "audio": False, "speech": False}
+    assert model.parts == ["vision"]
 
 
 def test_qwen_vl_never_opens_what_a_prompt_names(
@@ -366,6 +407,34 @@ def test_remote_code_does_not_run_without_the_entrys_word(caches: Path) -> None:
 
     with pytest.raises(ModelError, match=r"trust_remote_code: true"):
         load_processor(entry("minicpm_v", trust_remote_code=False))
+
+
+@pytest.mark.parametrize(("family", "what"), [("minicpm_v", "model"), ("qwen_vl_v1", "tokenizer")])
+def test_code_that_does_not_run_here_names_its_environment(
+    caches: Path, family: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As the published MiniCPM-o imports LogitsWarper, which transformers 5 does not have.
+    monkeypatch.setitem(COMMITS, family, "e" * 40)
+    folder = write_snapshot(caches, family, owner=what)
+    code = folder / "stand_in.py"
+    lines = "from transformers import LogitsWarperOfOld\n"
+    (folder / "older.py").write_text(code.read_text() + lines)
+    if what == "model":
+        settings = json.loads((folder / "config.json").read_text())
+        settings["auto_map"]["AutoModel"] = "older.MiniCPMV"
+        (folder / "config.json").write_text(json.dumps(settings))
+    else:
+        maps = {"AutoTokenizer": ["older.QWenTokenizer", None]}
+        (folder / "tokenizer_config.json").write_text(json.dumps({"auto_map": maps}))
+    repository = f"{what}/{family.replace('_', '-')}"
+
+    with pytest.raises(ModelError) as caught:
+        load_model(load_processor(entry(family, repository=repository)), "cpu")
+
+    assert "LogitsWarperOfOld" in str(caught.value)
+    assert "Run snakemake with --use-conda, or this job where requirements-legacy.lock" in str(
+        caught.value
+    )
 
 
 def test_code_of_another_repository_is_refused(caches: Path) -> None:

@@ -25,6 +25,9 @@ class StandInConfig(PretrainedConfig):
         self.vocab_size = settings.pop("vocab_size", 300)
         self.hidden_size = settings.pop("hidden_size", HIDDEN)
         self.max_position_embeddings = settings.pop("max_position_embeddings", 2048)
+        # Of MiniCPM-o: which parts are built.
+        for part in ("init_vision", "init_audio", "init_tts"):
+            setattr(self, part, settings.pop(part, True))
         super().__init__(**settings)
 
 
@@ -108,6 +111,11 @@ class ImageProcessor:
 
     @classmethod
     def from_pretrained(cls, *args, **options):
+        return cls()
+
+    # What the automatic class of transformers 4.44 calls.
+    @classmethod
+    def from_dict(cls, *args, **options):
         return cls()
 
     def to_json_string(self):
@@ -309,7 +317,7 @@ class MiniCPMVLanguageModel(Decoder):
     def generate(self, inputs_embeds, attention_mask=None, generation_config=None, **options):
         def step(found):
             new = [self.embed_tokens(token)[:, None] for token in found]
-            return super(MiniCPMVLanguageModel, self).forward(torch.cat([inputs_embeds, *new], 1))
+            return Decoder.forward(self, torch.cat([inputs_embeds, *new], 1))
 
         return greedy(step, None, generation_config)
 
@@ -317,9 +325,8 @@ class MiniCPMVLanguageModel(Decoder):
 class MiniCPMV(PreTrainedModel):
     config_class = StandInConfig
 
-    def __init__(self, config, **parts):
+    def __init__(self, config):
         super().__init__(config)
-        self.parts = parts
         self.resampler = nn.Linear(3 * 4 * 8, QUERIES * HIDDEN)
         self.llm = MiniCPMVLanguageModel(config.vocab_size)
         self.post_init()
@@ -348,5 +355,7 @@ class MiniCPMV(PreTrainedModel):
 
 
 class MiniCPMO(MiniCPMV):
-    def __init__(self, config, init_vision=True, init_audio=True, init_tts=True):
-        super().__init__(config, vision=init_vision, audio=init_audio, speech=init_tts)
+    def __init__(self, config):
+        super().__init__(config)
+        parts = {"vision": config.init_vision, "audio": config.init_audio, "tts": config.init_tts}
+        self.parts = [name for name, wanted in parts.items() if wanted]

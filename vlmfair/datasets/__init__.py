@@ -7,16 +7,24 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow as pa
+
 from vlmfair.datasets.base import ParsedDataset
+from vlmfair.datasets.funnel import funnel
+from vlmfair.datasets.options import check_options
 from vlmfair.errors import ConfigError
 
-__all__ = ["DATASETS", "ParsedDataset", "canonical_path", "parse_dataset"]
+__all__ = ["DATASETS", "ParsedDataset", "canonical_path", "funnel_of", "parse_dataset"]
 
 DATASETS = {
     "fairface": "vlmfair.datasets.fairface",
     "ai_face": "vlmfair.datasets.ai_face",
     "facet": "vlmfair.datasets.facet",
     "utkface": "vlmfair.datasets.utkface",
+    "visogender": "vlmfair.datasets.visogender",
+    "coco_bias": "vlmfair.datasets.coco_bias",
+    "dci": "vlmfair.datasets.dci",
+    "visual_cot": "vlmfair.datasets.visual_cot",
 }
 
 
@@ -31,21 +39,22 @@ def parse_dataset(
     """Parse one dataset's raw folder into samples and problems.
 
     `only` restricts the images that are opened and hashed to these paths; labels are read and
-    checked for all rows. `options` are the dataset's own rules (`tone_rule`, `policy`). Raises
+    checked for all rows. `options` are the dataset's own rules (`tone_rule`, `seed`). Raises
     ConfigError on an unknown name, option or rule, and RawDataError as the parser does.
     """
     module, chosen = _module(name), dict(options or {})
-    known: dict[str, tuple[str, ...]] = getattr(module, "OPTIONS", {})
-    for option, value in chosen.items():
-        if option not in known:
-            remedy = f"Use {', '.join(known)}." if known else "Leave it out."
-            raise ConfigError(f"{name}: the dataset has no option {option}. {remedy}")
-        if value not in known[option]:
-            raise ConfigError(
-                f"{name}: {option} is {value!r}. Write one of {', '.join(known[option])}."
-            )
+    check_options(name, getattr(module, "OPTIONS", {}), chosen)
     parsed: ParsedDataset = module.parse(Path(raw_dir), only=only, threads=threads, **chosen)
     return parsed
+
+
+def funnel_of(name: str, parsed: ParsedDataset) -> pa.Table | None:
+    """Return how many records each filter left, or None for a dataset without filters.
+
+    Columns and errors as in `vlmfair.datasets.funnel.funnel`.
+    """
+    steps = getattr(_module(name), "FUNNEL", None)
+    return funnel(name, steps, parsed) if steps else None
 
 
 def canonical_path(name: str, path: str) -> str:

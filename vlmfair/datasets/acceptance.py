@@ -11,6 +11,7 @@ import pyarrow as pa
 from vlmfair.errors import ConfigError
 
 ALL = "all"
+FUNNEL = "funnel"
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,28 @@ def compare_counts(samples: pa.Table, acceptance: Mapping[str, Any]) -> list[Gro
         for group, count in entry["counts"].items()
     }
     compared = []
-    for attribute, groups in acceptance["counts"].items():
+    for attribute, groups in acceptance.get("counts", {}).items():
         for group, published in groups.items():
             expected, note = wrong.get((attribute, group), (published, ""))
             found = len(rows) if attribute == ALL else int((rows[attribute] == group).sum())
             compared.append(GroupCount(attribute, group, published, expected, found, note))
+    return compared
+
+
+def compare_funnel(table: pa.Table, acceptance: Mapping[str, Any]) -> list[GroupCount]:
+    """Compare what is left after steps of a funnel with the numbers of an `acceptance` entry.
+
+    `table` is that of `vlmfair.datasets.funnel.funnel`. Raises ConfigError on an unknown step.
+    """
+    left = dict(zip(table["step"].to_pylist(), table["left"].to_pylist(), strict=True))
+    compared = []
+    for step, published in acceptance.get(FUNNEL, {}).items():
+        if step not in left:
+            raise ConfigError(
+                f"acceptance.funnel: {step} is no step of the dataset. Write one of "
+                f"{', '.join(left)}."
+            )
+        compared.append(GroupCount(FUNNEL, step, published, published, left[step]))
     return compared
 
 

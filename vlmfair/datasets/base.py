@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -29,6 +30,24 @@ LEFT_OUT = {
     "other_class": "the person's class is none of those that are asked about",
     "several_persons": "the image has more than one annotated person",
     "malformed_name": "the file name does not state age, gender, race and time",
+    "malformed_record": "the JSON cannot be read, or lacks what the dataset promises",
+    "file_missing": "a list of the dataset names this file, and it is not there",
+    "no_url": "the row has no address of a photograph",
+    "no_person": "no person is annotated in the image",
+    "no_scene_graph": "the scene graphs have no entry for the image",
+    "no_thought": "the record has no reasoning steps",
+    "no_captions": "the image has no caption, or only white space",
+    "no_gender_words": "the text that must have a gender word has none",
+    "conflicting_gender_words": "there are words of both genders",
+    "captions_disagree": "one caption says man and the other woman",
+    "mentions_several": "the text has a plural or collective noun for people",
+    "unclear_gender": "the annotators' label is Both, Unsure or missing",
+    "label_disagrees": "the words and the annotators disagree on the gender",
+    "who_question": "the question asks who",
+    "not_neutralisable": "a gender word of the question has no neutral equivalent",
+    "shorter_question": "a longer question about the same image is used",
+    "pool_image": "the demonstration pool has the same picture",
+    "down_sampled": "left out at random, so that the queries have as many of each gender",
     "not_annotated": "the image was asked for, and no label file has a row for it",
     "folder_absent": "no image below this folder was unpacked; one problem for all its rows",
     "ambiguous_image": "several files have this name, with different contents",
@@ -47,9 +66,11 @@ KEPT = {
     "defaulted_labels": "the file name lacks a label; it is filled in as the paper's totals imply",
     "space_in_name": "the file name has a space in it; its labels are complete",
     "shared_time": "another image of the same time stamp has another gender or race; both stay",
+    "shared_photograph": "another record shows the same photograph; both stay, on one side",
     "label_conflict": "a selection list and the dataset disagree; the list's label is used",
 }
 REASONS = {**LEFT_OUT, **KEPT}
+_TYPES = {"width": pa.int32(), "height": pa.int32(), "captions": pa.list_(pa.string())}
 
 
 @dataclass(frozen=True)
@@ -96,6 +117,12 @@ def _printable(text: str) -> str:
 def chosen_rows(rows: pd.DataFrame, chosen: Sequence[bool]) -> pd.DataFrame:
     """Return the rows that are chosen; none of no rows, where pandas would drop the columns."""
     return rows[pd.Series(chosen, index=rows.index, dtype=bool)]
+
+
+def as_records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return each row as a dictionary by column name."""
+    names = [str(name) for name in rows.columns]
+    return [dict(zip(names, row, strict=True)) for row in rows.itertuples(index=False, name=None)]
 
 
 def with_clean_paths(
@@ -200,8 +227,7 @@ def _to_table(samples: pd.DataFrame) -> pa.Table:
     columns = {}
     for name in samples.columns:
         values = [None if value is None or value != value else value for value in samples[name]]
-        numeric = name in ("width", "height")
-        columns[str(name)] = pa.array(values, pa.int32() if numeric else pa.string())
+        columns[str(name)] = pa.array(values, _TYPES.get(str(name), pa.string()))
     return pa.table(columns)
 
 

@@ -27,12 +27,18 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def read_label_file(
-    path: Path, required: Sequence[str | tuple[str, ...]], log: ProblemLog, *, fetch: str
+    path: Path,
+    required: Sequence[str | tuple[str, ...]],
+    log: ProblemLog,
+    *,
+    fetch: str,
+    separator: str = ",",
 ) -> pd.DataFrame:
     """Read a comma-separated file into text columns, one row per line that has all its fields.
 
     Accepts LF, CRLF and CR, a byte order mark, a missing final newline, empty lines, quotes and
-    columns beyond `required`; a tuple in `required` lists names of which one must be there. The
+    columns beyond `required`; a tuple in `required` lists names of which one must be there. With
+    another `separator`, as the tabulator, a quotation mark is a character like any other. The
     column `__line__` holds line numbers. Rows that repeat the header or do not have as many
     fields as it go to `log`. Raises RawDataError when the file is missing, empty or lacks a column.
     """
@@ -41,10 +47,12 @@ def read_label_file(
     first = next(index for index, line in enumerate(lines) if line.strip())
     if len(lines[first]) > MAX_LINE:
         raise RawDataError(f"{path}: the first line is too long for a header. {fetch}")
-    header = [name.strip() for name in next(csv.reader([lines[first]]))]
+    quoted = separator == ","
+    names = next(csv.reader([lines[first]])) if quoted else lines[first].split(separator)
+    header = [name.strip() for name in names]
     _check_header(path, header, required, fetch)
-    body, numbers = _whole_lines(lines, first + 1, path, log)
-    table, broken = _parse(body, header, path, fetch)
+    body, numbers = _whole_lines(lines, first + 1, path, log, quoted)
+    table, broken = _parse(body, header, path, fetch, separator)
     # Parsed and broken rows share one numbering of the lines that went into the parser.
     places = np.array([place for place, _ in broken], dtype=np.int64)
     for place, line in broken:
@@ -56,6 +64,13 @@ def read_label_file(
     for line, raw in zip(frame[repeated][LINE], json_rows(frame[repeated][header])):
         log.add(f"{path.name}:{line}", "repeated_header", raw=raw)
     return frame[~repeated].reset_index(drop=True)
+
+
+def header_of(path: Path, *, fetch: str) -> list[str]:
+    """Return the column names of a comma-separated file; raises RawDataError as the reader does."""
+    lines = _LINE_END.split(_read_text(path, fetch))
+    first = next(line for line in lines if line.strip())[:MAX_LINE]
+    return [name.strip() for name in next(csv.reader([first]))]
 
 
 def read_paths(path: Path, *, fetch: str = WRITE_LIST) -> list[str]:
@@ -109,7 +124,7 @@ def _check_header(
 
 
 def _whole_lines(
-    lines: list[str], start: int, path: Path, log: ProblemLog
+    lines: list[str], start: int, path: Path, log: ProblemLog, quoted: bool
 ) -> tuple[str, np.ndarray]:
     """Return the lines from `start` on and their numbers, without empty, endless, unbalanced ones.
 
@@ -121,7 +136,7 @@ def _whole_lines(
         if len(lines[index]) > MAX_LINE:
             detail = f"the row has {len(lines[index])} characters"
             log.add(f"{path.name}:{index + 1}", "malformed_row", detail, lines[index][:500])
-        elif '"' in lines[index] and not _quotes_close(lines[index]):
+        elif quoted and '"' in lines[index] and not _quotes_close(lines[index]):
             log.add(f"{path.name}:{index + 1}", "malformed_row", raw=lines[index])
         elif lines[index].strip():
             whole.append(index)
@@ -138,7 +153,7 @@ def _quotes_close(line: str) -> bool:
 
 
 def _parse(
-    body: str, header: list[str], path: Path, fetch: str
+    body: str, header: list[str], path: Path, fetch: str, separator: str
 ) -> tuple[pa.Table, list[tuple[int, str]]]:
     """Return the rows as text columns, and the place and text of rows with other field counts."""
     broken: list[tuple[int, str]] = []
@@ -158,11 +173,12 @@ def _parse(
                 use_threads=False, column_names=header, block_size=BLOCK_BYTES
             ),
             parse_options=pa_csv.ParseOptions(
-                quote_char='"' if '"' in body else False,
+                delimiter=separator,
+                quote_char='"' if separator == "," and '"' in body else False,
                 invalid_row_handler=note,
             ),
             convert_options=pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False),
         )
     except pa.ArrowInvalid as error:
-        raise RawDataError(f"{path}: not a comma-separated file ({error}). {fetch}") from error
+        raise RawDataError(f"{path}: not a table of separated values ({error}). {fetch}") from error
     return table, broken

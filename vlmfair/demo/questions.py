@@ -180,9 +180,7 @@ def sub_question(scene: Scene, asked: str, number: int) -> Question:
     return Question(text, "", choices, {" Yes": ".", " No": "."})
 
 
-def final_question(
-    scene: Scene, asked: str, prompt: str, answers: tuple[bool, ...]
-) -> Question:
+def final_question(scene: Scene, asked: str, prompt: str, answers: tuple[bool, ...]) -> Question:
     """The last prompt of the rationale stage: its knowledge decides, not the picture any more.
 
     Two of the first three sub-questions answered with yes mean Yes, fewer No, for every group.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from vlmfair.errors import reason_of
 from vlmfair.inference.images import ImageCache, UnreadableImageError
 from vlmfair.inference.queries import Answer, ImageRef, Query
 from vlmfair.models.chat import ChatRenderer
@@ -65,7 +66,7 @@ class Preparer:
         try:
             images = tuple(self._images.get(ref) for ref in refs)
         except UnreadableImageError as error:
-            sentence = f"{error}. Take the image out of the selection."
+            sentence = f"{reason_of(error)}. Take the image out of the selection."
             return Answer(query.request_id, mode, error=sentence)
         prompt = self._renderer.render(query.turns, query.assistant_prefix, query.rendering)
         ids = self._renderer.expand(prompt, tuple(image.replacement for image in images))

@@ -39,6 +39,7 @@ from vlmfair.inference.selfcheck import (
     largest_difference,
 )
 from vlmfair.models.chat import ChatRenderer
+from vlmfair.models.families.base import text_config
 from vlmfair.models.loading import LoadedProcessor
 
 logger = logging.getLogger(__name__)
@@ -231,8 +232,11 @@ class SharedPrefixEngine:
             logger.info("%s: asking in mode %s: %s", self._name, check.mode, check.record())
 
     def _check(self, group: Sequence[Prepared], generating: bool) -> Check:
-        prompts = check_prompts(group)
         refused = self._refused(group, generating)
+        if len(refused) == len(FALL_BACK) - 1:
+            # Nothing to compare: full forwards are exact by definition.
+            return Check(FALL_BACK[-1], {}, refused, TOLERANCE)
+        prompts = check_prompts(group)
         logits = [self._plain.logits([item], "full_forward")[0].float() for item in prompts]
         tokens = [int(row.argmax()) for row in logits]
         reference = [row.softmax(-1) for row in logits]
@@ -259,7 +263,7 @@ class SharedPrefixEngine:
 
     def _refused(self, group: Sequence[Prepared], generating: bool) -> dict[str, str]:
         images = max(len(item.images) for item in group)
-        if images and not self._family.shares_image_features:
+        if not self._family.shares_image_features:
             reason = f"the family {self._family.name} has no image features apart"
             return dict.fromkeys(FALL_BACK[:-1], reason)
         room = max(item.query.max_new_tokens for item in group) if generating else 0
@@ -297,5 +301,5 @@ class SharedPrefixEngine:
 
 def default_pack_tokens(model: Any) -> int:
     """Return how many tokens a pack has: the narrower the model, the more its attention costs."""
-    width = model.config.get_text_config(decoder=True).hidden_size
+    width = text_config(model.config).hidden_size
     return PACK_TOKENS_OF_NARROW if width < NARROW else PACK_TOKENS

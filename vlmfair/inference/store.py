@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from vlmfair.errors import InferenceError
+from vlmfair.errors import InferenceError, reason_of
 from vlmfair.inference.queries import Answer, Query
 from vlmfair.models.chat import RenderedPrompt
 from vlmfair.provenance import atomic_path, write_json
@@ -220,7 +220,7 @@ class AnswerStore:
             table = table.append_column("row", rows)
             return table.filter(pc.is_valid(table["row"]))
         except (pa.ArrowException, OSError, KeyError) as error:
-            self._skip(path, str(error).splitlines()[0] if str(error) else repr(error))
+            self._skip(path, reason_of(error))
             return None
 
     def _skip(self, path: Path, reason: str) -> None:

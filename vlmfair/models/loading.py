@@ -98,7 +98,7 @@ def _load_config(entry: ModelEntry, folder: Path) -> Any:
         return AutoConfig.from_pretrained(
             folder, trust_remote_code=entry.trust_remote_code, local_files_only=True
         )
-    except (ValueError, OSError, KeyError) as error:
+    except (ValueError, OSError, KeyError, ImportError) as error:
         raise ModelError(
             f"{entry.name}: {folder}/config.json cannot be read ({_first_line(error)}). "
             f"Download it again, or check that this version of transformers knows the model."

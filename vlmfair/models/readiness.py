@@ -6,6 +6,7 @@ Light by design (PyYAML and jsonschema), because the Snakefile asks at every par
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence
 
 from vlmfair.errors import ConfigError
@@ -20,16 +21,39 @@ def known_families() -> tuple[str, ...]:
 
     Importing it would load torch. Raises ConfigError when FAMILIES is no plain dictionary there.
     """
+    value = _assigned("FAMILIES")
+    if not isinstance(value, ast.Dict):
+        raise ConfigError(
+            f"{_FAMILIES_FILE}: FAMILIES is not a dictionary written out there. "
+            f"Write FAMILIES = {{name: module}}."
+        )
+    return tuple(sorted(str(ast.literal_eval(key)) for key in value.keys if key))
+
+
+def needs_legacy_environment(family: str) -> bool:
+    """Whether models of a family bring their own code, which needs an older transformers.
+
+    Raises ConfigError when REMOTE_CODE_FAMILIES is no tuple written out beside FAMILIES.
+    """
+    value = _assigned("REMOTE_CODE_FAMILIES")
+    if not isinstance(value, ast.Tuple):
+        raise ConfigError(
+            f"{_FAMILIES_FILE}: REMOTE_CODE_FAMILIES is not a tuple written out there. "
+            f'Write REMOTE_CODE_FAMILIES = ("name", ...).'
+        )
+    return family in ast.literal_eval(value)
+
+
+@functools.cache
+def _assigned(name: str) -> ast.expr | None:
+    """Return what the source of the families assigns to a name."""
     for node in ast.parse(_FAMILIES_FILE.read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Dict):
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
             continue
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if any(isinstance(target, ast.Name) and target.id == "FAMILIES" for target in targets):
-            return tuple(sorted(str(ast.literal_eval(key)) for key in node.value.keys if key))
-    raise ConfigError(
-        f"{_FAMILIES_FILE}: FAMILIES is not a dictionary written out there. "
-        f"Write FAMILIES = {{name: module}}."
-    )
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return node.value
+    return None
 
 
 def unready_models(names: Sequence[str], registry: Mapping[str, ModelEntry]) -> str:

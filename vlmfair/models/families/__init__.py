@@ -24,6 +24,9 @@ FAMILIES = {
     "qwen_vl_v1": "vlmfair.models.families.qwen_vl_v1",
 }
 
+# Those whose models bring their own code, and run in envs/inference-legacy.yaml.
+REMOTE_CODE_FAMILIES = ("minicpm_o", "minicpm_v", "phi3_5_vision", "qwen_vl_v1")
+
 
 def load_family(name: str, model: str) -> Family:
     """Return the family `name` of the entry `model`; raises ModelError when there is no module."""

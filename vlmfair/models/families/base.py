@@ -232,9 +232,18 @@ class Family:
 
     def context_length(self, config: Any) -> int | None:
         """Return how many tokens the model's positions reach, images included."""
-        text = config.get_text_config(decoder=True)
-        length = getattr(text, "max_position_embeddings", None)
+        length = getattr(text_config(config), "max_position_embeddings", None)
         return None if length is None else int(length)
+
+
+def text_config(config: Any) -> Any:
+    """Return the language model's part of a configuration, which may be the whole of it.
+
+    In transformers 4.44, which remote code needs, configurations cannot be asked for it; those of
+    the remote families are their language model's own.
+    """
+    ask = getattr(config, "get_text_config", None)
+    return config if ask is None else ask(decoder=True)
 
 
 def text_obstacle(text: Any, longest: int) -> str | None:

@@ -6,8 +6,9 @@ nothing here may use what came later. They are asked by whole forwards only.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -83,9 +84,10 @@ class RemoteFamily(Family):
         major, minor = (int(part) for part in transformers.__version__.split(".")[:2])
         if (major, minor) < (4, 56):
             options["torch_dtype"] = options.pop("dtype")
-        loaded = getattr(transformers, self.auto_class).from_pretrained(
-            folder, **{**options, **self.load_options}
-        )
+        with _own_code(folder):
+            loaded = getattr(transformers, self.auto_class).from_pretrained(
+                folder, **{**options, **self.load_options}
+            )
         self._add_end_tokens(loaded[0] if isinstance(loaded, tuple) else loaded, folder)
         return loaded
 
@@ -104,12 +106,17 @@ class RemoteFamily(Family):
         model.generation_config.eos_token_id = sorted(ids - {None}) or None
 
     def load_processor(self, folder: Path, options: Mapping[str, Any]) -> Any:
-        """Return tokenizer, image processor and chat template; ModelError on foreign code."""
+        """Return tokenizer, image processor and chat template.
+
+        Raises ModelError on foreign code, and on code that does not run with what is installed.
+        """
         from transformers import AutoTokenizer
 
         check_own_code(folder)
-        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        return RemoteProcessor(tokenizer, self.image_processor(folder, options), self.chat_template)
+        with _own_code(folder):
+            tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+            image_processor = self.image_processor(folder, options)
+        return RemoteProcessor(tokenizer, image_processor, self.chat_template)
 
     def image_processor(self, folder: Path, options: Mapping[str, Any]) -> Any:
         """Return what turns images into tensors."""
@@ -120,6 +127,23 @@ class RemoteFamily(Family):
     def obstacle(self, model: Any, longest: int, images: int = 1) -> str | None:
         """Return that the model's own code offers no cache that could be shared."""
         return "the model's own code offers no cache that prompts could share"
+
+
+@contextlib.contextmanager
+def _own_code(folder: Path) -> Iterator[None]:
+    """Say which environment a checkpoint's code needs, where it does not run in this one."""
+    import transformers
+
+    try:
+        yield
+    except (ImportError, AttributeError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ModelError(
+            f"{folder}: the model's own code does not run with transformers "
+            f"{transformers.__version__} and what is installed beside it ({reason.rstrip('.')}). "
+            f"Run snakemake with --use-conda, or this job where requirements-legacy.lock is "
+            f"installed."
+        ) from error
 
 
 def check_own_code(folder: Path) -> None:
