@@ -9,8 +9,8 @@ export OMP_WAIT_POLICY := PASSIVE
 demo: .venv/installed
 	$(BIN)/snakemake --cores all
 	@echo
-	@echo "Tables:  results/demo/gras/tables/"
-	@echo "Figures: results/demo/gras/figures/"
+	@echo "Tables:  results/demo/{gras,lvlm_fairness}/tables/"
+	@echo "Figures: results/demo/{gras,lvlm_fairness}/figures/"
 	@echo "Report:  results/demo/report/index.html"
 
 test: .venv/installed

@@ -8,7 +8,13 @@ min_version("9.27")
 configfile: "config/config.yaml"
 
 
+if config.get("gras_selection"):
+
+    configfile: "config/full_size.yaml"
+
+
 include: "workflow/rules/common.smk"
+include: "workflow/rules/common_lvlm_fairness.smk"
 
 
 pathvars:
@@ -34,6 +40,8 @@ include: "workflow/rules/train.smk"
 
 
 wildcard_constraints:
+    paper="|".join(PAPERS),
+    experiment="[a-z_]+",
     dataset="[a-z_]+",
     model="[A-Za-z0-9.-]+",
     shard="[0-9]+",
@@ -44,9 +52,15 @@ rule all:
     default_target: True
     input:
         artefact_files("gras"),
+        artefact_files("lvlm_fairness"),
         "<suite>/report/index.html",
 
 
 rule gras:
     input:
         artefact_files("gras"),
+
+
+rule lvlm_fairness:
+    input:
+        artefact_files("lvlm_fairness"),

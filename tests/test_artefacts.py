@@ -16,6 +16,8 @@ from vlmfair.errors import ConfigError
 from vlmfair.papers.gras.artefacts import FAMILIES
 from vlmfair.papers.gras.figures import FIGURES as FIGURE_DRAWERS
 from vlmfair.papers.gras.tables import TABLES as TABLE_BUILDERS
+from vlmfair.papers.lvlm_fairness.figures import FIGURES as LVLM_FIGURES
+from vlmfair.papers.lvlm_fairness.tables import TABLES as LVLM_TABLES
 
 # Highest table and figure numbers of the papers; VL-BICLE's tables 6 to 37 and 50 onwards belong to
 # appendices whose numbering its text does not give: they have speaking names.
@@ -70,6 +72,9 @@ def test_appendices_without_a_number_have_a_speaking_name(artefacts: tuple[Artef
         "gras_table_deviations",
         "gras_table_template_sensitivity",
         "gras_table_surface_forms",
+        "lvlm_fairness_table_unparsed",
+        "lvlm_fairness_table_unparsed_utkface",
+        "lvlm_fairness_table_deviations",
         "vl_bicle_table_coco_bias",
         "vl_bicle_table_balanced_pool",
         "vl_bicle_table_dci",
@@ -84,6 +89,17 @@ def test_all_of_gras_is_built_but_its_illustration(artefacts: tuple[Artefact, ..
         "gras_figure_2"
     ]
     assert len(built_artefacts(artefacts, "gras")) == 21
+
+
+def test_all_of_lvlm_fairness_is_built_but_its_illustration(
+    artefacts: tuple[Artefact, ...],
+) -> None:
+    own = built_artefacts(artefacts, "lvlm_fairness")
+
+    assert missing_artefacts(artefacts, "lvlm_fairness") == []
+    assert {entry.stem for entry in own if entry.kind == "table"} == set(LVLM_TABLES)
+    assert {entry.stem for entry in own if entry.kind == "figure"} == set(LVLM_FIGURES)
+    assert not any(entry.family for entry in own)
 
 
 def test_what_is_built_has_a_builder(artefacts: tuple[Artefact, ...]) -> None:
@@ -150,7 +166,7 @@ GOOD = """\
         ("table_2.rst", "../../secret.rst", "Write caption: workflow/report/gras/table_2.rst"),
         ('number: "2"', 'number: "../2"', "Write it like 2, 2a, 7-26"),
         ("- id", "  id", "Write one `- id: ...` entry"),
-        ("- id", "- {\n- id", "Correct its syntax"),
+        ("- id", "- {\n- id", "not valid YAML in line 2"),
         (GOOD, GOOD + GOOD, "listed twice"),
     ],
 )

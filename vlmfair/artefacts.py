@@ -1,6 +1,6 @@
 """The registry of every table and figure of the papers, read from `config/artefacts.yaml`.
 
-Light by design (PyYAML only), because the Snakefile imports it at every parse.
+Light by design (PyYAML and jsonschema), because the Snakefile imports it at every parse.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from vlmfair.config import parse_yaml
 from vlmfair.errors import ConfigError
 
 PAPERS = ("gras", "lvlm_fairness", "vl_bicle")
@@ -80,14 +79,12 @@ def load_artefacts(path: str | PathLike[str]) -> tuple[Artefact, ...]:
     not follow from paper, kind and number, and an entry that is not built without a reason.
     """
     try:
-        entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: the list of artefacts is missing. Restore it from the repository."
         ) from error
-    except yaml.YAMLError as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError(f"{path}: this is not YAML ({problem}). Correct its syntax.") from error
+    entries = parse_yaml(text, path)
     if not isinstance(entries, list):
         raise ConfigError(f"{path}: this is not a list. Write one `- id: ...` entry per artefact.")
     artefacts = tuple(_read_entry(entry, path) for entry in entries)

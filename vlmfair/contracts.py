@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from vlmfair.errors import ContractError
+from vlmfair.errors import ContractError, reason_of
 from vlmfair.provenance import atomic_path, library_versions, write_json
 
 _WORD = pa.dictionary(pa.int32(), pa.string())
@@ -180,8 +180,8 @@ def conform(table: pa.Table, contract: Contract) -> pa.Table:
             columns[field.name] = table[field.name].cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ContractError(
-                f"{contract.name}: column {field.name} does not fit {field.type}: {error}. "
-                f"Convert it in the step that writes this table."
+                f"{contract.name}: column {field.name} does not fit {field.type}: "
+                f"{reason_of(error)}. Convert it in the step that writes this table."
             ) from error
     for name in table.column_names:
         columns.setdefault(name, table[name])
@@ -261,7 +261,8 @@ def read_table(
         ) from error
     except pa.ArrowInvalid as error:
         raise ContractError(
-            f"{path}: not a readable {contract.name} table ({error}). Delete it and run again."
+            f"{path}: not a readable {contract.name} table ({reason_of(error)}). "
+            f"Delete it and run again."
         ) from error
     wanted = columns if columns is not None else contract.required
     missing = [name for name in wanted if name not in table.column_names]

@@ -90,11 +90,56 @@ def test_what_is_built_is_shown_and_what_is_not_is_counted(tmp_path: Path) -> No
     text = build(tmp_path, make_results(tmp_path))
     page = Page(text)
     assert {"gras_table_2", "gras_figure_3", "gras_figure_7-26"} <= set(page.ids)
-    assert "3 tables and figures; 2 more" in text
+    assert "This report shows 3 tables and figures. 2 others of the papers are not in it;" in text
     assert "Not in this report (2)" in text
     assert "Needs &lt;more&gt; images." in text
     assert "It was not part of this run." in text
     assert "An illustration." not in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "on_narrow", "on_wide"),
+    [
+        (3, 2, "", ""),
+        (3, 7, "3 rows. Scroll in the frame sideways to see", ""),
+        (
+            3,
+            16,
+            "3 rows. Scroll in the frame sideways to see",
+            "3 rows. Scroll in the frame sideways",
+        ),
+        (500, 2, "500 rows. Scroll in the frame down to see", "500 rows. Scroll in the frame down"),
+        (
+            500,
+            7,
+            "500 rows. Scroll in the frame sideways and down",
+            "500 rows. Scroll in the frame down",
+        ),
+    ],
+)
+def test_a_table_that_its_frame_cuts_says_so(
+    tmp_path: Path, rows: int, columns: int, on_narrow: str, on_wide: str
+) -> None:
+    table = Table(
+        title="t",
+        data=pd.DataFrame(),
+        columns=tuple(Column(f"value {i}") for i in range(columns)),
+        rows=(("−0.123",) * columns,) * rows,
+    )
+    files = write_table_files(table, tmp_path / "gras" / "tables" / "table_2", "tab:2")
+
+    text = build(tmp_path, files)
+
+    hint = "".join(re.findall(r'<p class="hint.*?</p>', text))
+    seen_on_wide = re.sub(r'<(p|span) class="[^"]*on-narrow">.*?</\1>', "", hint)
+    assert without_tags(hint).startswith(on_narrow)
+    assert without_tags(seen_on_wide).startswith(on_wide)
+    assert bool(hint) == bool(on_narrow)
+    assert bool(seen_on_wide) == bool(on_wide)
+
+
+def without_tags(text: str) -> str:
+    return re.sub(r"<[^>]*>", "", text)
 
 
 def test_every_link_of_the_contents_has_its_target(tmp_path: Path) -> None:

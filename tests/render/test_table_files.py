@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from latex import needs_latex, too_wide
 
 from vlmfair.render import files
+from vlmfair.render.table_fit import fit_columns
 from vlmfair.render.table_tex import escape_tex, table_tex
 from vlmfair.render.tables import Column, Table, write_table_files
 
@@ -102,20 +102,54 @@ def test_a_long_table_breaks_over_pages() -> None:
     assert r"\endhead" in source
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
-def test_latex_compiles(tmp_path: Path) -> None:
+@needs_latex
+def test_hostile_tables_compile_and_fit_the_page(tmp_path: Path) -> None:
     long_rows = tuple((HOSTILE, f"{i}", "1", "2") for i in range(60))
     tables = [hostile_table(), Table("L", pd.DataFrame(), hostile_table().columns, long_rows)]
-    body = "\n".join(table_tex(table, f"tab:{i}") for i, table in enumerate(tables))
-    (tmp_path / "t.tex").write_text(
-        r"\documentclass{article}\usepackage{array,booktabs,longtable}\begin{document}"
-        + body
-        + r"\end{document}",
-        encoding="utf-8",
-    )
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stdout.decode(errors="replace")[-1500:]
+    sources = {f"{i}": table_tex(table, f"tab:{i}") for i, table in enumerate(tables)}
+
+    assert too_wide(sources, tmp_path) == []
+
+
+def wide_table(columns: int, rows: int, *, text: str = "−0.123", name: str = "model-3b") -> Table:
+    """A table of numbers, with or without more rows than a page has."""
+    named = (Column("Model", align="left"), *(Column(f"value {i}") for i in range(columns)))
+    cells = tuple((f"{name}-{row}", *[text] * columns) for row in range(rows))
+    return Table("t", pd.DataFrame(), named, cells, notes=("A note on the table. " * 9,))
+
+
+@needs_latex
+def test_tables_of_any_size_fit_the_page(tmp_path: Path) -> None:
+    sources = {
+        f"{columns} x {rows}": table_tex(wide_table(columns, rows), f"tab:{columns}-{rows}")
+        for columns in (3, 8, 11, 15)
+        for rows in (2, 60)
+    }
+    # Too wide for any print: a float is scaled down.
+    sources["scaled"] = table_tex(wide_table(40, 3), "tab:scaled")
+    long_name = "a-very-long-name-of-a-model-" * 3
+    sources["names"] = table_tex(wide_table(9, 3, name=long_name), "tab:names")
+
+    assert too_wide(sources, tmp_path) == []
+
+
+def test_a_table_is_turned_only_where_smaller_print_does_not_help() -> None:
+    small, turned = fit_columns(wide_table(4, 3)), fit_columns(wide_table(13, 3))
+
+    assert (small.size, small.turned) == ("small", False)
+    assert turned.turned
+    assert r"\begin{sidewaystable}" in table_tex(wide_table(13, 3), "t")
+    assert r"\begin{landscape}" in table_tex(wide_table(13, 60), "t")
+
+
+def test_wrapping_text_loses_width_before_the_print_gets_small() -> None:
+    columns = (Column("Model", align="left"), Column("Prompt", align="left", width=4.5))
+    table = Table("t", pd.DataFrame(), columns, (("model", "word " * 30),))
+
+    fit = fit_columns(table)
+
+    assert fit.size == "small"
+    assert fit.widths[1] == pytest.approx(0.85 * 4.5 * 72.27)
 
 
 def test_csv_holds_the_raw_numbers(tmp_path: Path) -> None:

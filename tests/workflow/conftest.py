@@ -24,7 +24,16 @@ SMALL: dict[str, Any] = {
         "permutations": 50,
         "bootstraps": 50,
         "images_per_shard": 60,
-    }
+    },
+    "datasets": {"facet": {"drawn_per_cell": 3}, "utkface": {"drawn_per_cell": 6}},
+    "lvlm_fairness": {
+        "choice_prompts": ["p2"],
+        "baselines": ["vit"],
+        "judges": ["strict", "sentence_t5"],
+        "resample_sizes": [10, 20],
+        "resample_draws": 3,
+        "bootstraps": 20,
+    },
 }
 
 
@@ -49,7 +58,10 @@ class Project:
         """Run snakemake with the settings and return what it printed."""
         configfile = self.folder / "settings.yaml"
         configfile.write_text(yaml.safe_dump(self.settings))
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        command = [sys.executable, "-m", "snakemake", "--cores", "2"]
+        # What is meant to fail fails at once; an argument may say otherwise.
+        command += [] if check else ["--retries", "0"]
+        command += arguments
         done = subprocess.run(
             [*command, "--configfile", configfile.name],
             cwd=self.folder,
@@ -77,6 +89,13 @@ def copy_project(root: Path, folder: Path) -> None:
         ".venv", ".git", "results", ".snakemake", "__pycache__", ".*_cache", ".hypothesis"
     )
     shutil.copytree(root, folder, ignore=ignored)
+
+
+@pytest.fixture
+def fresh(root, tmp_path) -> Project:
+    """A copy of the project in which nothing has been run."""
+    copy_project(root, tmp_path / "vlmfair")
+    return Project(tmp_path / "vlmfair", SMALL)
 
 
 @pytest.fixture(scope="session")

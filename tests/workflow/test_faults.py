@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 pytestmark = pytest.mark.workflow
@@ -101,9 +104,41 @@ def test_images_that_vanish_before_inference_stop_the_run(broken):
     broken.snakemake("results/demo/gras/requests/tiny-control.parquet")
     for path in (broken.folder / "results/demo/raw/fairface/train").glob("*.jpg"):
         path.unlink()
-    answers = "results/demo/gras/responses/tiny-control/0.parquet"
+    answers = "results/demo/gras/responses/tiny-control/1.parquet"
 
-    shown = broken.snakemake(answers, "--rerun-triggers", "params", check=False)
+    shown = broken.snakemake(answers, "--rerun-triggers", "params", "--retries", "1", check=False)
 
     assert "images have failed answers" in shown
     assert not (broken.folder / answers).exists()
+    # The second attempt finds the answers of the first one: a fault that stays wastes no model run.
+    log = (broken.folder / "results/demo/logs/infer/gras/tiny-control/1.log").read_text()
+    assert shown.count("Trying to restart job") == 1
+    assert re.search(r"[1-9]\d* answers from the store, 120 computed", log), "6 images are lost"
+
+
+def test_a_missing_example_image_is_no_figure_with_a_hole(finished, tmp_path):
+    shutil.copytree(finished.folder, tmp_path / "vlmfair", symlinks=True)
+    project = replace(finished, folder=tmp_path / "vlmfair")
+    results = project.folder / "results/demo"
+    example = pd.read_csv(results / "gras/figures/figure_1.csv")["sample_id"][0]
+    images = pd.read_parquet(results / "gras/images.parquet").set_index("sample_id")["image"]
+    (project.folder / images[example]).unlink()
+    (results / "gras/figures/figure_1.png").unlink()
+
+    shown = project.snakemake("results/demo/gras/figures/figure_1.png", check=False)
+
+    assert f"{images[example]}: the image that Figure 1 shows is missing. Put it back" in shown
+    assert not list((results / "gras/figures").glob("figure_1.*"))
+
+
+def test_too_many_lost_images_name_a_file_that_is_there(broken):
+    broken.snakemake("results/demo/raw/fairface", "results/demo/raw/ai_face")
+    for path in (broken.folder / "results/demo/raw/fairface/train").glob("*.jpg"):
+        path.unlink()
+
+    shown = broken.snakemake("results/demo/gras/images.parquet", check=False)
+
+    named = re.search(r"Complete the raw folder; (\S+) has the reasons", shown)
+    assert named, shown[-2000:]
+    assert named[1] == "results/demo/samples/fairface/problems.parquet"
+    assert (broken.folder / named[1]).is_file()

@@ -12,7 +12,7 @@ import jinja2
 from docutils.core import publish_parts  # type: ignore[import-untyped]
 from docutils.utils import SystemMessage  # type: ignore[import-untyped]
 
-from vlmfair.errors import ConfigError
+from vlmfair.errors import ConfigError, reason_of
 
 _SETTINGS = {
     "file_insertion_enabled": False,
@@ -42,5 +42,7 @@ def caption_html(path: str | os.PathLike[str], config: Mapping[str, Any]) -> str
         text = environment.from_string(source).render(snakemake=SimpleNamespace(config=config))
         parts = publish_parts(text, writer="html5", settings_overrides=_SETTINGS)
     except (jinja2.TemplateError, SystemMessage) as error:
-        raise ConfigError(f"{path}: the caption cannot be read ({error}). Correct it.") from error
+        raise ConfigError(
+            f"{path}: the caption cannot be read ({reason_of(error)}). Correct it."
+        ) from error
     return str(parts["body"])

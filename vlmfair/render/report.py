@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ from vlmfair.render.table_html import TABLE_STYLE
 
 LARGEST_EMBEDDED = 8_000_000  # bytes of pictures that still make a page one can send by mail
 PROBLEMS_SHOWN = 100
+# What the frame of a table shows: rows; pixels beside the contents; pixels on a telephone.
+_FRAME_ROWS, _FRAME_WIDTH, _NARROW_WIDTH = 25, 940, 370
 _DOWNLOADS = ("csv", "tex", "pdf", "png", "html")
 
 
@@ -46,6 +49,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Hint:
+    """That the frame of a table cuts it: below, sideways, or sideways on a narrow screen only."""
+
+    rows: int
+    down: bool
+    sideways: bool
+    sideways_on_narrow: bool
+
+
+@dataclass(frozen=True)
 class Item:
     """One table or figure of the report."""
 
@@ -53,6 +66,7 @@ class Item:
     heading: str
     caption: Markup
     table: Markup | None = None
+    hint: Hint | None = None
     pictures: tuple[Picture, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
 
@@ -155,7 +169,7 @@ def _item(
         for name in members:
             links = _links(built[name], out)
             table = _table_of(built[name]["html"])
-            return Item(artefact.id, heading, caption, table, links=links)
+            return Item(artefact.id, heading, caption, table, _hint(table), links=links)
     pictures = tuple(
         _picture(built[name], out, heading, _member(name[1], stem), embed)
         for name in members
@@ -182,6 +196,16 @@ def _table_of(path: Path) -> Markup:
     page = path.read_text(encoding="utf-8")
     # Our own page: what is in it was escaped when it was written.
     return Markup(page.partition("<body>")[2].partition("</body>")[0].strip())
+
+
+def _hint(table: str) -> Hint | None:
+    """Return what to tell where the frame, as high and wide as the page allows, cuts a table."""
+    found = re.search(r'<table [^>]*data-rows="(\d+)" data-width="(\d+)"', table)
+    if found is None:
+        return None
+    rows, width = int(found[1]), int(found[2])
+    hint = Hint(rows, rows > _FRAME_ROWS, width > _FRAME_WIDTH, width > _NARROW_WIDTH)
+    return hint if hint.down or hint.sideways_on_narrow else None
 
 
 def _picture(

@@ -9,9 +9,13 @@ from markupsafe import Markup
 
 from vlmfair.render.table import Table, cells, spanners
 
+# Pixels of a character in a cell, of one in a heading, which is bold, and beside a cell.
+_CHARACTER, _BOLD_CHARACTER, _PADDING = 8.0, 9.0, 17.0
+_WRAPPED = 24  # characters that text which wraps gets at least
+
 _HTML = """\
 {% macro kind(cell) %}{{ cell.align }}{% if cell.wraps %} wraps{% endif %}{% endmacro %}\
-<table class="numbers">
+<table class="numbers" data-rows="{{ rows | length }}" data-width="{{ width }}">
 <caption>{{ title }}</caption>
 <thead>
 {% if spanners %}<tr>{% for text, width in spanners %}\
@@ -78,12 +82,24 @@ def table_html(table: Table) -> str:
     """Return the table as an HTML fragment, everything escaped, to be put into a page."""
     fragment, _ = _templates()
     return fragment.render(
+        width=_estimated_width(table),
         title=table.title,
         spanners=spanners(table.columns),
         columns=table.columns,
         rows=cells(table),
         notes=table.notes,
     )
+
+
+def _estimated_width(table: Table) -> int:
+    """Return about how many pixels wide the table is shown at a font size of 14 pixels."""
+    width = 0.0
+    for position, column in enumerate(table.columns):
+        longest = max((len(row[position]) for row in table.rows), default=0)
+        word = max(map(len, column.label.split()), default=0)
+        cells = min(longest, _WRAPPED) if column.width is not None else longest
+        width += max(cells * _CHARACTER, word * _BOLD_CHARACTER) + _PADDING
+    return round(width)
 
 
 def table_page(table: Table) -> str:

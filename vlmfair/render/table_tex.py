@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from functools import cache
 
 import jinja2
 
 from vlmfair.render.table import Column, Table, cells, spanners
+from vlmfair.render.table_fit import Fit, fit_columns, folded_lines, heading_lines
 
 LONGEST_ON_ONE_PAGE = 45
-# How many average characters fit on a line of 6.5 inches, per font size, from large to small.
-_SIZES = (("small", 100), ("footnotesize", 113), ("scriptsize", 130))
-_INCH = 16.0  # characters per inch at the smaller sizes
-_LONG_NAME = 16
 
 _TEX_CHARACTERS = {
     "\\": r"\textbackslash{}",
@@ -78,15 +74,16 @@ def _escape_tex_character(character: str) -> str:
 
 
 # Row ends are \tabularnewline, because \\ is unsafe after \raggedright.
-_TEX = r"""% Needs \usepackage{array,booktabs}<% if long %> and \usepackage{longtable}<% endif %>.
-<% if long %>{\<< size >>\setlength{\tabcolsep}{<< padding >>pt}
+_TEX = r"""% Needs \usepackage{<< packages >>}.
+<% if long %><% if turned %>\begin{landscape}
+<% endif %>{\<< size >>\setlength{\tabcolsep}{<< padding >>pt}
 \begin{longtable}{<< layout >>}
 \caption{<< title | tex >>}\label{<< label >>}\tabularnewline
 \toprule
-<% else %>\begin{table}[tbp]
+<% else %>\begin{<< "sidewaystable" if turned else "table" >>}[<< "p" if turned else "tbp" >>]
 \centering\<< size >>\setlength{\tabcolsep}{<< padding >>pt}
 \caption{<< title | tex >>}\label{<< label >>}
-\begin{tabular}{<< layout >>}
+\sbox0{\begin{tabular}{<< layout >>}
 \toprule
 <% endif %><% if spanner_line %><< spanner_line >> \tabularnewline
 << spanner_rules >>
@@ -97,12 +94,14 @@ _TEX = r"""% Needs \usepackage{array,booktabs}<% if long %> and \usepackage{long
 <% endif %><< row >> \tabularnewline
 <% endfor %>\bottomrule
 <% if long %>\end{longtable}
-<% else %>\end{tabular}\par\smallskip
-<% endif %><% if notes %>\begin{minipage}{0.97\linewidth}\footnotesize
+<% else %>\end{tabular}}%
+\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi\par\smallskip
+<% endif %><% if notes %>\noindent\begin{minipage}{0.97\linewidth}\footnotesize\raggedright
 <% for note in notes %><< note | tex >>\par
 <% endfor %>\end{minipage}
 <% endif %><% if long %>}
-<% else %>\end{table}
+<% if turned %>\end{landscape}
+<% endif %><% else %>\end{<< "sidewaystable" if turned else "table" >>}
 <% endif %>"""
 
 
@@ -123,22 +122,27 @@ def _template() -> jinja2.Template:
 
 
 def table_tex(table: Table, label: str) -> str:
-    """Return the table as a LaTeX float with booktabs rules, or a longtable if it is long."""
+    """Return the table as a LaTeX float with booktabs rules, or a longtable if it is long.
+
+    It fits the text of a standard article page: in smaller print where it must, turned by 90
+    degrees where that is not enough, and a float that is wider still is scaled down.
+    """
     shown = cells(table)
-    headings = [_heading_lines(table, i) for i in range(len(table.columns))]
-    widths = [
-        _width(table, column, i, lines)
-        for i, (column, lines) in enumerate(zip(table.columns, headings))
+    fit, long = fit_columns(table), len(table.rows) > LONGEST_ON_ONE_PAGE
+    headings = [
+        heading_lines(table, i, width and width / fit.character)
+        for i, width in enumerate(fit.fixed)
     ]
-    size, wrapped = _fit(table, widths)
-    spanner_line, spanner_rules = _spanner_lines(table, widths)
+    spanner_line, spanner_rules = _spanner_lines(table, fit)
     return _template().render(
         title=table.title,
         label=re.sub(r"[^A-Za-z0-9:.-]", "-", label),
-        long=len(table.rows) > LONGEST_ON_ONE_PAGE,
-        size=size,
-        padding=6 if size == "small" else 3,
-        layout="".join(_layout(column, i in wrapped) for i, column in enumerate(table.columns)),
+        packages=",".join(_packages(long, fit.turned)),
+        long=long,
+        turned=fit.turned,
+        size=fit.size,
+        padding=f"{fit.padding:g}",
+        layout="".join(_layout(column, width) for column, width in zip(table.columns, fit.fixed)),
         spanner_line=spanner_line,
         spanner_rules=spanner_rules,
         heading=" & ".join(
@@ -152,39 +156,16 @@ def table_tex(table: Table, label: str) -> str:
     )
 
 
-def _heading_lines(table: Table, position: int) -> list[str]:
-    """Return a heading broken so that it is not much wider than the column's cells."""
-    column = table.columns[position]
-    if column.width is not None:
-        return textwrap.wrap(column.label, round(column.width * _INCH)) or [""]
-    longest = max((len(row[position]) for row in table.rows), default=0)
-    return textwrap.wrap(column.label, max(longest, 7), break_long_words=False) or [""]
+def _packages(long: bool, turned: bool) -> list[str]:
+    names = ["array", "booktabs", "longtable" if long else "graphicx"]
+    return [*names, *(["pdflscape" if long else "rotating"] if turned else [])]
 
 
-def _width(table: Table, column: Column, position: int, heading: list[str]) -> float:
-    if column.width is not None:
-        return column.width * _INCH
-    texts = [*heading, *(row[position] for row in table.rows)]
-    return max(map(len, texts))
-
-
-def _fit(table: Table, widths: list[float]) -> tuple[str, set[int]]:
-    """Return the font size and the columns of row names that must wrap to fit the text width."""
-    long_names = {i for i in range(table.stubs) if widths[i] > _LONG_NAME}
-    for wrapped in (set(), long_names):
-        total = sum(_LONG_NAME if i in wrapped else width for i, width in enumerate(widths))
-        for size, capacity in _SIZES[:2] if not wrapped else _SIZES:
-            if total + len(widths) * (2.6 if size == "small" else 1.5) <= capacity:
-                return size, wrapped
-    return _SIZES[-1][0], long_names
-
-
-def _layout(column: Column, wrapped: bool) -> str:
-    if not wrapped and column.width is None:
+def _layout(column: Column, width: float | None) -> str:
+    if width is None:
         return column.align[0]
     ragged = "raggedleft" if column.align == "right" else "raggedright"
-    width = column.width if column.width is not None else _LONG_NAME / _INCH
-    return rf">{{\{ragged}\arraybackslash}}p{{{width:g}in}}"
+    return rf">{{\{ragged}\arraybackslash}}p{{{width:.4g}pt}}"
 
 
 def _stack(lines: list[str], align: str) -> str:
@@ -194,12 +175,12 @@ def _stack(lines: list[str], align: str) -> str:
     return rf"\shortstack[{align}]{{{joined}}}"
 
 
-def _spanner_lines(table: Table, widths: list[float]) -> tuple[str, str]:
+def _spanner_lines(table: Table, fit: Fit) -> tuple[str, str]:
     line, rules, position = [], [], 0
     for text, count in spanners(table.columns):
         end = position + count
-        room = max(round(sum(widths[position:end])) + 2 * count, 12)
-        lines = textwrap.wrap(text, room) or [""]
+        room = sum(fit.widths[position:end]) + 2 * fit.padding * (count - 1)
+        lines = folded_lines(text, room / fit.character)
         line.append(rf"\multicolumn{{{count}}}{{c}}{{{_stack(lines, 'c')}}}")
         if text:
             rules.append(rf"\cmidrule(lr){{{position + 1}-{end}}}")

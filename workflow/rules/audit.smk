@@ -3,7 +3,9 @@
 
 rule audit:
     input:
-        published=expand("resources/published/{paper}.csv", paper=["gras"]),
+        gras="resources/published/gras.csv",
+        gras_significance="resources/published/gras_significance.csv",
+        lvlm_fairness="resources/published/lvlm_fairness.csv",
         gras_results=evaluation_results,
     output:
         "results/audit/audit.csv",

@@ -1,57 +1,91 @@
 """Every helper function of the workflow; rules files hold rules only."""
 
+import functools
+import itertools
 import json
 import os
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 ROOT = Path(workflow.basedir)
 # Imports from the folder of the Snakefile work in scripts; here it has to be said.
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from vlmfair.artefacts import built_artefacts, load_artefacts
-from vlmfair.config import check_config, read_yaml
+from vlmfair.artefacts import built_artefacts
 from vlmfair.errors import VlmfairError
 from vlmfair.inference.sharding import shard_count
-from vlmfair.papers.gras.artefacts import LIST_FILES, stems
+from vlmfair.models.readiness import needs_legacy_environment, unready_models
+from vlmfair.models.weights import remembered_digests
+from vlmfair.papers.gras.artefacts import LIST_FILES, WITH_IMAGES, stems
 from vlmfair.papers.gras.questions import load_traits, select_traits
-from vlmfair.provenance import code_digest, sha256_of_file
+from vlmfair.provenance import code_digest
+from vlmfair.sheets import load_sheets, models_by_paper
 
 
 def checked_config():
     """Check all configuration files; a fault is one sentence, not a schema dump."""
     try:
-        check_config(config, ROOT / "config/schemas/config.schema.json", "config")
-        models = read_yaml(ROOT / config["models_file"])
-        check_config(
-            models, ROOT / "config/schemas/models.schema.json", config["models_file"]
-        )
-        datasets = read_yaml(ROOT / config["datasets_file"])
-        check_config(
-            datasets,
-            ROOT / "config/schemas/datasets.schema.json",
-            config["datasets_file"],
-        )
-        for name in config["gras"]["models"]:
-            if name not in models["models"]:
-                raise WorkflowError(
-                    f"config: gras.models: {name} is not in {config['models_file']}. "
-                    f"Add an entry for it or correct the name; there are "
-                    f"{', '.join(sorted(models['models']))}."
-                )
-        artefacts = load_artefacts(ROOT / "config/artefacts.yaml")
-        return models["models"], datasets["datasets"], artefacts
+        return load_sheets(config, ROOT, workflow.configfiles)
     except VlmfairError as error:
         raise WorkflowError(str(error)) from None
 
 
+def authors_lists():
+    """The two selection lists of GRAS's authors that the full-size run is given."""
+    folder = Path(config["gras_selection"])
+    return {name: str(folder / file) for name, file in LIST_FILES.items()}
+
+
+def settle_full_size():
+    """Set what follows from the two keys of the full-size run: its suite and the folders in it."""
+    if config["suite"] != "full_size":
+        raise WorkflowError(
+            "gras_selection is for the full-size run, which has a config of its own. "
+            f"Leave out the one with suite: {config['suite']}."
+        )
+    for path in authors_lists().values():
+        if not os.path.isfile(path):
+            raise WorkflowError(
+                f"{path}: the selection list is missing. Fetch it from "
+                f"https://github.com/shaivimalik/gras_bias_bench, and give its folder as "
+                f"--config gras_selection=DIR."
+            )
+    if config["full_size_images"]:
+        config["suite"] = f"full_size_{config['full_size_images']}"
+        config["gras"]["selection_sha256"] = {name: "" for name in LIST_FILES}
+    folder = f"results/{config['suite']}"
+    for name, settings in config["datasets"].items():
+        settings["raw"] = f"{folder}/raw/{name}"
+    config["gras"]["selection_lists"] = f"{folder}/raw/gras"
+    config["answer_store"] = f"{folder}/answers"
+
+
+def authors_lists_are_missing(wildcards):
+    """The full-size run cannot start without the authors' lists."""
+    raise WorkflowError(
+        "gras_full_size needs the folder of the authors' two selection lists, from "
+        "https://github.com/shaivimalik/gras_bias_bench. "
+        "Run: snakemake --cores all gras_full_size --config gras_selection=DIR."
+    )
+
+
+if config.get("gras_selection"):
+    settle_full_size()
+
 SUITE_FOLDER = f"results/{config.get('suite', 'demo')}"
-MODELS, DATASETS, ARTEFACTS = checked_config()
+SHEETS = checked_config()
+MODELS, DATASETS, ARTEFACTS = SHEETS.models, SHEETS.datasets, SHEETS.artefacts
+# The datasets whose images the questions of a paper, or of one of its experiments, show.
+IMAGES_OF = {"gras": tuple(LIST_FILES)}
+# What is built, and what reports call it.
+PAPERS = {"gras": "GRAS", "lvlm_fairness": "Fairness of LVLMs"}
 
 
+@functools.cache
 def code(script):
     """Digest of a script and of what it imports: a changed function re-runs what uses it."""
     return code_digest(ROOT / "workflow/scripts" / f"{script}.py")
@@ -77,6 +111,27 @@ def raw_folder(wildcards):
     return [folder] if raw_files_are_drawn() else []
 
 
+def drawn_raw_folders(asked):
+    """The raw folders that the images of a paper or experiment lie in, where they are drawn.
+
+    Deleted ones come back before a job opens an image. Ancient, because it is the digests in the
+    samples that say whether an image has changed.
+    """
+    folders = [config["datasets"][name]["raw"] for name in IMAGES_OF.get(asked, ())]
+    return [ancient(folder) for folder in folders] if raw_files_are_drawn() else []
+
+
+def asked_raw_folders(wildcards):
+    """The drawn raw folders that the questions of a paper or experiment need."""
+    return drawn_raw_folders(wildcards.get("experiment", wildcards.paper))
+
+
+def shown_raw_folders(artefact):
+    """The drawn raw folders that a figure needs, none where it shows no image."""
+    asked, showing = SHOWN_IMAGES[artefact.paper]
+    return drawn_raw_folders(asked) if artefact.stem in showing else []
+
+
 def dataset_advice(wildcards):
     """How to get a dataset's raw files, for the error of a parser that does not find them."""
     return DATASETS[wildcards.dataset]["get"]
@@ -92,6 +147,41 @@ def selection_lists(wildcards):
     return files if found or raw_files_are_drawn() else []
 
 
+def listed_images(wildcards):
+    """The list of the images of a dataset that are needed, where a paper publishes one."""
+    published = config["gras"]["selection"] == "published"
+    if not published or wildcards.dataset not in LIST_FILES:
+        return ""
+    return str(Path(config["gras"]["selection_lists"]) / LIST_FILES[wildcards.dataset])
+
+
+def listed_images_file(wildcards):
+    """That list as an input where it exists or will be drawn; else the parser says how to get it."""
+    path = listed_images(wildcards)
+    return [path] if path and (os.path.exists(path) or raw_files_are_drawn()) else []
+
+
+def list_advice(wildcards):
+    """How to get that list, for the error of a parser that does not find it."""
+    return DATASETS[wildcards.dataset].get("get_list", "")
+
+
+def dataset_options(wildcards):
+    """The named rules by which a dataset is read."""
+    settings = config["datasets"][wildcards.dataset]
+    return as_param(
+        {key: settings[key] for key in ("policy", "tone_rule") if key in settings}
+    )
+
+
+def drawn_sizes(wildcards):
+    """How many images of each group a drawn dataset has."""
+    settings = config["datasets"][wildcards.dataset]
+    if "drawn_per_cell" in settings:
+        return as_param({"per_cell": settings["drawn_per_cell"]})
+    return as_param({key: config["gras"][key] for key in ("per_cell", "per_tone")})
+
+
 def evaluation_results(wildcards):
     """The published result files, so that another download of them is audited again."""
     folder = config["gras_evaluation_results"]
@@ -99,8 +189,8 @@ def evaluation_results(wildcards):
 
 
 def paper_temperatures(wildcards):
-    """The temperatures of the paper whose questions are asked."""
-    return as_param(config[wildcards.paper]["temperatures"])
+    """The temperatures of the paper whose questions are asked; none where nothing is scored."""
+    return as_param(config[wildcards.paper].get("temperatures", []))
 
 
 def model_entry(wildcards):
@@ -110,20 +200,78 @@ def model_entry(wildcards):
 
 def model_settings(wildcards):
     """One model's entry and, for weights that lie in a folder, their content."""
+    warn_of_unready_models()
     entry = MODELS[wildcards.model]
     folder = ROOT / entry["path"] if entry.get("path") else None
     if folder is None or not folder.is_dir():
         return model_entry(wildcards)
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    return model_entry(wildcards), tuple(
-        (path.name, sha256_of_file(path)) for path in files
-    )
+    return model_entry(wildcards), weights_in(folder)
+
+
+def weights_in(folder):
+    """Name and digest of each file of a folder that decides what a model or encoder says."""
+    return remembered_digests(folder, Path(".snakemake/vlmfair_model_files.json"))
+
+
+def inference_environment(wildcards):
+    """The conda environment of a model: those that bring their own code need an older transformers."""
+    family = SHEETS.registry[wildcards.model].family
+    name = "inference-legacy" if needs_legacy_environment(family) else "inference"
+    return f"../../envs/{name}.yaml"
+
+
+def gpus_of_model(wildcards):
+    """How many GPUs an inference job leases: none where the config wants none, else those that it
+    wants or that the model's entry says it needs, whichever is more."""
+    wanted, entry = config["inference"]["gpus"], MODELS[wildcards.model]
+    local = entry.get("backend") != "openai"
+    return max(wanted, entry.get("gpus", 1)) if wanted and local else 0
+
+
+@functools.cache
+def warn_of_unready_models():
+    """Say in a dry-run, which is for planning, what would stop the run itself."""
+    names = itertools.chain.from_iterable(models_by_paper(config).values())
+    sentence = unready_models(list(dict.fromkeys(names)), SHEETS.registry)
+    if sentence and (workflow.dryrun or workflow.executor_plugin is None):
+        logger.warning(f"{sentence} Until then only a dry-run works.")
+
+
+def stop_at_unready_models():
+    """Stop before the first job when models that cannot be asked are to be asked."""
+    asking = ("infer", "infer_experiment")
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in asking]
+    names = dict.fromkeys(job.wildcards.model for job in jobs)
+    sentence = unready_models(sorted(names), SHEETS.registry)
+    if sentence:
+        raise WorkflowError(sentence)
+
+
+onstart:
+    stop_at_unready_models()
+    stop_at_missing_encoders()
+
+
+def gras_image_count():
+    """How many images the selection announces."""
+    if config["gras_selection"] and config["full_size_images"]:
+        return config["full_size_images"]
+    return 70 * config["gras"]["per_cell"] + 10 * config["gras"]["per_tone"]
+
+
+def suite_folder(wildcards):
+    """Where a suite's logs and benchmarks lie, which are no outputs that a rule could ask for."""
+    return SUITE_FOLDER
+
+
+def speed_sample():
+    """Images of the sample on which the full-size run is compared with the plain form."""
+    return min(20, max(2, gras_image_count() // 20))
 
 
 def gras_shard_count():
     """How many inference jobs one model has; it follows from the number of images."""
-    images = 70 * config["gras"]["per_cell"] + 10 * config["gras"]["per_tone"]
-    return shard_count(images, config["gras"]["images_per_shard"])
+    return shard_count(gras_image_count(), config["gras"]["images_per_shard"])
 
 
 def gras_shards(wildcards):
@@ -148,11 +296,11 @@ def asked_traits():
 
 def artefact_files(paper, kind=None):
     """Every file of a paper's tables and figures, as config/artefacts.yaml lists them."""
-    files, traits = [], asked_traits()
+    files = []
     for artefact in built_artefacts(ARTEFACTS, paper):
         if kind not in (None, artefact.kind):
             continue
-        for stem in stems(artefact.stem, config[paper]["models"], traits):
+        for stem in artefact_stems(artefact):
             files += [
                 f"<suite>/{artefact.folder}/{stem}.{suffix}"
                 for suffix in artefact.suffixes
@@ -160,22 +308,30 @@ def artefact_files(paper, kind=None):
     return files
 
 
-def single_artefacts(paper, kind):
-    """The tables or figures of a paper that are one file each."""
+def artefact_stems(artefact):
+    """The names of an artefact's files: one, but for what depends on the traits of GRAS."""
+    if artefact.paper != "gras":
+        return [artefact.stem]
+    return stems(artefact.stem, config["gras"]["models"], asked_traits())
+
+
+def workflow_artefacts():
+    """The tables and figures that rules make, of all papers."""
+    return [entry for entry in built_artefacts(ARTEFACTS) if entry.paper in PAPERS]
+
+
+def single_artefacts(kind):
+    """The tables or figures of all papers that are one file each."""
     return [
         entry
-        for entry in built_artefacts(ARTEFACTS, paper)
+        for entry in workflow_artefacts()
         if entry.kind == kind and not entry.family
     ]
 
 
-def figure_families(paper):
-    """The figures of a paper that are one file per model and page."""
-    return [
-        entry
-        for entry in built_artefacts(ARTEFACTS, paper)
-        if entry.kind == "figure" and entry.family
-    ]
+def figure_families():
+    """The figures of all papers that are one file per model and page."""
+    return [entry for entry in workflow_artefacts() if entry.family]
 
 
 # What every table and figure of GRAS is drawn from.
@@ -192,26 +348,33 @@ GRAS_FACTS = {
 }
 
 
+def model_titles(models):
+    """How tables and figures call models."""
+    return as_param({model: MODELS[model].get("title", model) for model in models})
+
+
 def gras_facts_params():
     """The settings that tables and figures of GRAS show."""
     return {
         "models_file": config["models_file"],
         "models": as_param(config["gras"]["models"]),
-        "titles": as_param(
-            {
-                model: MODELS[model].get("title", model)
-                for model in config["gras"]["models"]
-            }
-        ),
+        "titles": model_titles(config["gras"]["models"]),
         "chosen_traits": as_param(config["gras"]["traits"]),
         "style": config["gras"]["prompt_style"],
         "alpha": config["gras"]["alpha"],
     }
 
 
-def caption_files(paper):
+def caption_files():
     """The captions of what is built, each in a file of its own."""
-    return [entry.caption for entry in built_artefacts(ARTEFACTS, paper)]
+    return [entry.caption for entry in workflow_artefacts()]
+
+
+def report_params(paper):
+    """What the report says first about a paper goes by these settings."""
+    shown = FACTS_PARAMS[paper]
+    wanted = ("models", "titles", "table_judge", "invalid", "direct", "choice")
+    return tuple((key, shown[key]) for key in wanted if key in shown)
 
 
 CONFIG_TEXT = json.dumps(config, indent=2, sort_keys=True)

@@ -5,6 +5,7 @@ rule infer:
     input:
         requests="<suite>/{paper}/requests/{model}.parquet",
         prompts="resources/prompts/{paper}.yaml",
+        raw=asked_raw_folders,
     output:
         responses="<suite>/{paper}/responses/{model}/{shard}.parquet",
         manifest="<suite>/{paper}/responses/{model}/{shard}.manifest.json",
@@ -13,12 +14,12 @@ rule infer:
     benchmark:
         "<benchmarks>/infer/{paper}/{model}/{shard}.tsv"
     conda:
-        "../../envs/inference.yaml"
+        inference_environment
     threads: config["inference"]["threads"]
     resources:
         mem_mb=growing(config["inference"]["mem_mb"]),
         runtime=growing(config["inference"]["runtime"]),
-        gpu=config["inference"]["gpus"],
+        gpu=gpus_of_model,
     params:
         code=code("infer"),
         models_file=lookup("models_file", within=config),
@@ -34,6 +35,23 @@ rule infer:
         "../scripts/infer.py"
 
 
+# The same for papers of several experiments, whose files lie one folder deeper.
+use rule infer as infer_experiment with:
+    input:
+        requests="<suite>/{paper}/requests/{experiment}/{model}.parquet",
+        prompts="resources/prompts/{paper}.yaml",
+        raw=asked_raw_folders,
+    output:
+        responses="<suite>/{paper}/responses/{experiment}/{model}/{shard}.parquet",
+        manifest="<suite>/{paper}/responses/{experiment}/{model}/{shard}.manifest.json",
+    log:
+        "<logs>/infer/{paper}/{experiment}/{model}/{shard}.log",
+    benchmark:
+        "<benchmarks>/infer/{paper}/{experiment}/{model}/{shard}.tsv"
+    message:
+        "Asking {wildcards.model} the questions of {wildcards.paper}, {wildcards.experiment}, shard {wildcards.shard}"
+
+
 rule gather_responses:
     input:
         requests="<suite>/gras/requests/{model}.parquet",
@@ -43,6 +61,8 @@ rule gather_responses:
         manifest="<suite>/gras/responses/{model}.manifest.json",
     log:
         "<logs>/gather_responses/gras/{model}.log",
+    benchmark:
+        "<benchmarks>/gather_responses/gras/{model}.tsv"
     conda:
         "../../envs/analysis.yaml"
     resources:
@@ -54,3 +74,18 @@ rule gather_responses:
         "Gathering the answers of {wildcards.model}: each question once, none missing"
     script:
         "../scripts/gather_responses.py"
+
+
+use rule gather_responses as gather_experiment with:
+    input:
+        requests="<suite>/lvlm_fairness/requests/{experiment}/{model}.parquet",
+        shards=experiment_shards,
+    output:
+        responses="<suite>/lvlm_fairness/responses/{experiment}/{model}.parquet",
+        manifest="<suite>/lvlm_fairness/responses/{experiment}/{model}.manifest.json",
+    log:
+        "<logs>/gather_responses/lvlm_fairness/{experiment}/{model}.log",
+    benchmark:
+        "<benchmarks>/gather_responses/lvlm_fairness/{experiment}/{model}.tsv"
+    message:
+        "Gathering the answers of {wildcards.model} in {wildcards.experiment}: each question once, none missing"

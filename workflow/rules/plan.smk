@@ -16,6 +16,8 @@ rule select_gras_images:
         statistics="<suite>/gras/selection.csv",
     log:
         "<logs>/select_gras_images.log",
+    benchmark:
+        "<benchmarks>/select_gras_images.tsv"
     conda:
         "../../envs/analysis.yaml"
     params:
@@ -62,3 +64,110 @@ rule plan_gras:
         "Planning the questions of GRAS to {wildcards.model}"
     script:
         "../scripts/plan_gras.py"
+
+
+rule plan_lvlm_fairness:
+    input:
+        samples=samples_of_experiment,
+        prompts="resources/prompts/lvlm_fairness.yaml",
+        classes="resources/words/facet_classes.csv",
+        sub_questions=sub_questions_of_experiment,
+    output:
+        requests="<suite>/lvlm_fairness/requests/{experiment}/{model}.parquet",
+        manifest="<suite>/lvlm_fairness/requests/{experiment}/{model}.manifest.json",
+    log:
+        "<logs>/plan_lvlm_fairness/{experiment}/{model}.log",
+    benchmark:
+        "<benchmarks>/plan_lvlm_fairness/{experiment}/{model}.tsv"
+    wildcard_constraints:
+        experiment="facet|utkface|sub_questions",
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(20),
+    params:
+        code=code("plan_lvlm_fairness"),
+        models_file=lookup("models_file", within=config),
+        model=model_entry,
+        style=lookup("lvlm_fairness/prompt_style", within=config),
+        prompts=asked_prompts,
+        max_new_tokens=lookup("lvlm_fairness/max_new_tokens", within=config),
+        shards=planned_shards,
+    message:
+        "Planning the questions of lvlm_fairness, {wildcards.experiment}, to {wildcards.model}"
+    script:
+        "../scripts/plan_lvlm_fairness.py"
+
+
+rule plan_generation:
+    input:
+        prompts="resources/prompts/lvlm_fairness.yaml",
+        classes="resources/words/facet_classes.csv",
+    output:
+        requests="<suite>/lvlm_fairness/requests/generation/{model}.parquet",
+        manifest="<suite>/lvlm_fairness/requests/generation/{model}.manifest.json",
+    log:
+        "<logs>/plan_generation/{model}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        code=code("plan_generation"),
+        prompt=config["lvlm_fairness"]["choice_prompts"][0],
+        max_new_tokens=lookup("lvlm_fairness/max_new_tokens", within=config),
+    message:
+        "Planning what {wildcards.model} is asked for sub-questions"
+    script:
+        "../scripts/plan_generation.py"
+
+
+rule collect_sub_questions:
+    input:
+        unpack(generated_sub_questions),
+        classes="resources/words/facet_classes.csv",
+    output:
+        "<suite>/lvlm_fairness/rationale/sub_questions.json",
+    log:
+        "<logs>/collect_sub_questions.log",
+    conda:
+        "../../envs/analysis.yaml"
+    params:
+        code=code("collect_sub_questions"),
+    message:
+        "Collecting the sub-questions of the rationales"
+    script:
+        "../scripts/collect_sub_questions.py"
+
+
+rule plan_rationale:
+    input:
+        samples="<suite>/samples/facet/samples.parquet",
+        prompts="resources/prompts/lvlm_fairness.yaml",
+        classes="resources/words/facet_classes.csv",
+        sub_questions="<suite>/lvlm_fairness/rationale/sub_questions.json",
+        requests="<suite>/lvlm_fairness/requests/sub_questions/{model}.parquet",
+        responses="<suite>/lvlm_fairness/responses/sub_questions/{model}.parquet",
+    output:
+        requests="<suite>/lvlm_fairness/requests/rationale/{model}.parquet",
+        manifest="<suite>/lvlm_fairness/requests/rationale/{model}.manifest.json",
+    log:
+        "<logs>/plan_rationale/{model}.log",
+    benchmark:
+        "<benchmarks>/plan_rationale/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(20),
+    params:
+        code=code("plan_rationale"),
+        models_file=lookup("models_file", within=config),
+        model=model_entry,
+        style=lookup("lvlm_fairness/prompt_style", within=config),
+        prompt=config["lvlm_fairness"]["choice_prompts"][0],
+        max_new_tokens=lookup("lvlm_fairness/max_new_tokens", within=config),
+        shards=planned_shards,
+    message:
+        "Planning the questions with rationales to {wildcards.model}"
+    script:
+        "../scripts/plan_rationale.py"

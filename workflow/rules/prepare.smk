@@ -4,7 +4,7 @@
 rule prepare_dataset:
     input:
         raw=raw_folder,
-        lists=selection_lists,
+        only=listed_images_file,
     output:
         samples="<suite>/samples/{dataset}/samples.parquet",
         samples_manifest="<suite>/samples/{dataset}/samples.manifest.json",
@@ -24,8 +24,9 @@ rule prepare_dataset:
         code=code("prepare_dataset"),
         raw=lookup("datasets/{dataset}/raw", within=config),
         how_to_get=dataset_advice,
-        selection=lookup("gras/selection", within=config),
-        lists=lookup("gras/selection_lists", within=config),
+        options=dataset_options,
+        only=listed_images,
+        how_to_get_list=list_advice,
     message:
         "Reading the raw files of {wildcards.dataset}"
     script:

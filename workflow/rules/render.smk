@@ -1,17 +1,17 @@
 """Metrics -> tables and figures; one rule an artefact, driven by config/artefacts.yaml."""
 
-for artefact in single_artefacts("gras", "table"):
+for artefact in single_artefacts("table"):
 
     rule:
         name:
             f"tabulate_{artefact.id}"
         input:
-            **GRAS_FACTS,
+            **FACTS[artefact.paper],
         output:
             report(
                 multiext(f"<suite>/{artefact.folder}/{artefact.stem}", html=".html"),
                 caption=f"../../{artefact.caption}",
-                category="GRAS",
+                category=PAPERS[artefact.paper],
                 subcategory="Tables",
                 labels={"number": artefact.label, "title": artefact.title},
             ),
@@ -19,32 +19,36 @@ for artefact in single_artefacts("gras", "table"):
                 f"<suite>/{artefact.folder}/{artefact.stem}", csv=".csv", tex=".tex"
             ),
         log:
-            f"<logs>/tabulate_gras/{artefact.stem}.log",
+            f"<logs>/tabulate_{artefact.paper}/{artefact.stem}.log",
+        benchmark:
+            f"<benchmarks>/tabulate_{artefact.paper}/{artefact.stem}.tsv"
         conda:
             "../../envs/analysis.yaml"
         params:
-            **gras_facts_params(),
-            code=code("tabulate_gras"),
+            **FACTS_PARAMS[artefact.paper],
+            code=code(f"tabulate_{artefact.paper}"),
+            paper=artefact.paper,
             artefact=artefact.stem,
             title=artefact.title,
         message:
-            f"Writing {artefact.label} of GRAS"
+            f"Writing {artefact.label} of {PAPERS[artefact.paper]}"
         script:
-            "../scripts/tabulate_gras.py"
+            "../scripts/tabulate_{params.paper}.py"
 
 
-for artefact in single_artefacts("gras", "figure"):
+for artefact in single_artefacts("figure"):
 
     rule:
         name:
             f"plot_{artefact.id}"
         input:
-            **GRAS_FACTS,
+            **FACTS[artefact.paper],
+            raw=shown_raw_folders(artefact),
         output:
             report(
                 multiext(f"<suite>/{artefact.folder}/{artefact.stem}", png=".png"),
                 caption=f"../../{artefact.caption}",
-                category="GRAS",
+                category=PAPERS[artefact.paper],
                 subcategory="Figures",
                 labels={"number": artefact.label, "title": artefact.title},
             ),
@@ -52,31 +56,32 @@ for artefact in single_artefacts("gras", "figure"):
                 f"<suite>/{artefact.folder}/{artefact.stem}", pdf=".pdf", csv=".csv"
             ),
         log:
-            f"<logs>/plot_gras/{artefact.stem}.log",
+            f"<logs>/plot_{artefact.paper}/{artefact.stem}.log",
         conda:
             "../../envs/analysis.yaml"
         params:
-            **gras_facts_params(),
-            code=code("plot_gras"),
+            **FACTS_PARAMS[artefact.paper],
+            code=code(f"plot_{artefact.paper}"),
+            paper=artefact.paper,
             artefact=artefact.stem,
         message:
-            f"Drawing {artefact.label} of GRAS"
+            f"Drawing {artefact.label} of {PAPERS[artefact.paper]}"
         script:
-            "../scripts/plot_gras.py"
+            "../scripts/plot_{params.paper}.py"
 
 
-for artefact in figure_families("gras"):
+for artefact in figure_families():
 
     rule:
         name:
             f"plot_{artefact.id.replace('-', '_')}"
         input:
-            **GRAS_FACTS,
+            **FACTS[artefact.paper],
         output:
             report(
                 f"<suite>/{artefact.folder}/{artefact.stem}_{{model}}_{{page}}.png",
                 caption=f"../../{artefact.caption}",
-                category="GRAS",
+                category=PAPERS[artefact.paper],
                 subcategory="Appendix figures",
                 labels={
                     "number": artefact.label,
@@ -86,14 +91,15 @@ for artefact in figure_families("gras"):
             f"<suite>/{artefact.folder}/{artefact.stem}_{{model}}_{{page}}.pdf",
             f"<suite>/{artefact.folder}/{artefact.stem}_{{model}}_{{page}}.csv",
         log:
-            f"<logs>/plot_gras/{artefact.stem}_{{model}}_{{page}}.log",
+            f"<logs>/plot_{artefact.paper}/{artefact.stem}_{{model}}_{{page}}.log",
         conda:
             "../../envs/analysis.yaml"
         params:
-            **gras_facts_params(),
-            code=code("plot_gras"),
+            **FACTS_PARAMS[artefact.paper],
+            code=code(f"plot_{artefact.paper}"),
+            paper=artefact.paper,
             artefact=artefact.stem,
         message:
-            f"Drawing {artefact.label} of GRAS: {{wildcards.model}}, part {{wildcards.page}}"
+            f"Drawing {artefact.label} of {PAPERS[artefact.paper]}: {{wildcards.model}}, part {{wildcards.page}}"
         script:
-            "../scripts/plot_gras.py"
+            "../scripts/plot_{params.paper}.py"

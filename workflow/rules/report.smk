@@ -3,16 +3,18 @@
 
 rule build_report:
     input:
-        files=artefact_files("gras"),
+        files=[file for paper in PAPERS for file in artefact_files(paper)],
         registry="config/artefacts.yaml",
         template="resources/templates/report.html.j2",
-        captions=caption_files("gras"),
-        metrics="<suite>/gras/metrics.parquet",
-        problems="<suite>/gras/image_problems.parquet",
-        manifests=expand(
-            "<suite>/gras/responses/{model}.manifest.json",
-            model=config["gras"]["models"],
-        ),
+        captions=caption_files(),
+        gras="<suite>/gras/metrics.parquet",
+        lvlm_fairness="<suite>/lvlm_fairness/metrics.parquet",
+        problems=[
+            "<suite>/gras/image_problems.parquet",
+            "<suite>/samples/facet/problems.parquet",
+            "<suite>/samples/utkface/problems.parquet",
+        ],
+        manifests=GRAS_FACTS["manifests"] + LVLM_FAIRNESS_MANIFESTS,
     output:
         "<suite>/report/index.html",
     log:
@@ -22,8 +24,8 @@ rule build_report:
     params:
         code=code("build_report"),
         suite=lookup("suite", within=config),
-        models=as_param(config["gras"]["models"]),
-        titles=gras_facts_params()["titles"],
+        gras=report_params("gras"),
+        lvlm_fairness=report_params("lvlm_fairness"),
         config=CONFIG_TEXT,
     message:
         "Writing the report"

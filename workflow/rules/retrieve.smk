@@ -9,14 +9,13 @@ rule draw_raw:
     benchmark:
         "<benchmarks>/draw_raw/{dataset}.tsv"
     wildcard_constraints:
-        dataset="fairface|ai_face",
+        dataset="fairface|ai_face|facet|utkface",
     conda:
         "../../envs/analysis.yaml"
     params:
         code=code("draw_raw"),
         seed=lookup("drawn_seed", within=config),
-        per_cell=lookup("gras/per_cell", within=config),
-        per_tone=lookup("gras/per_tone", within=config),
+        sizes=drawn_sizes,
     message:
         "Drawing the raw download of {wildcards.dataset}"
     script:

@@ -9,7 +9,6 @@ with rule_log(snakemake.log[0]):
     draw_raw(
         Path(snakemake.output[0]),
         snakemake.wildcards.dataset,
-        per_cell=snakemake.params.per_cell,
-        per_tone=snakemake.params.per_tone,
         seed=snakemake.params.seed,
+        **dict(snakemake.params.sizes),
     )

@@ -19,18 +19,17 @@ with rule_log(snakemake.log[0]):
     for dataset, digest in snakemake.params.sha256:
         if published and digest:
             check_list_digest(lists[dataset], digest)
+    files = {name: snakemake.input[f"{name}_problems"] for name in LIST_FILES}
     selected = select_images(
         {name: read_table(snakemake.input[name], SAMPLES) for name in LIST_FILES},
         method=snakemake.params.selection,
         lists=lists,
-        problems={
-            name: read_table(snakemake.input[f"{name}_problems"], PROBLEMS) for name in LIST_FILES
-        },
+        problems={name: read_table(path, PROBLEMS) for name, path in files.items()},
         per_cell=snakemake.params.per_cell,
         per_tone=snakemake.params.per_tone,
         seed=snakemake.params.seed,
     )
-    check_share_left_out(selected, snakemake.params.tolerated)
+    check_share_left_out(selected, snakemake.params.tolerated, files)
     statistics = selection_statistics(selected.samples, selected.problems)
     write_text(snakemake.output.statistics, statistics.to_csv(index=False))
     write_table(snakemake.output.problems, selected.problems, PROBLEMS)

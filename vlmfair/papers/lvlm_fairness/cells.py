@@ -75,16 +75,6 @@ class Cells:
         found = (key[7] for key in self._cells if key[:2] == (experiment, metric))
         return list(dict.fromkeys(found))
 
-    def groups(self, experiment: str, metric: str, attribute: str) -> list[str]:
-        """Return the groups of an attribute that a metric has, in the order of the metrics."""
-        keys = (key for key in self._cells if key[:2] == (experiment, metric))
-        return list(dict.fromkeys(key[6] for key in keys if key[5] == attribute))
-
-    def prompts(self, experiment: str, metric: str) -> list[str]:
-        """Return the prompts that a metric has."""
-        found = (key[4] for key in self._cells if key[:2] == (experiment, metric))
-        return list(dict.fromkeys(found))
-
     def look(
         self,
         metric: str,

@@ -50,13 +50,14 @@ def draw_two_classes(metrics: pd.DataFrame, study: Study) -> tuple[Figure, pd.Da
     }
     names = [study.title(model) for model in study.models]
     left, panel = widest(names) + 0.12, len(names) * _ROW
-    figure = new_figure(TWO_COLUMNS, 2 * _HEAD + panel + _AXIS + _FOOT)
+    top = 1.55 * _HEAD
+    figure = new_figure(TWO_COLUMNS, top + panel + _AXIS + _FOOT)
     _title(figure, "Gender disparity: recall of Male minus recall of Female")
     gap = 0.25
     width = (TWO_COLUMNS - left - gap - 0.1) / 2
     end = _end([series for found in panels.values() for series in found])
     for number, (name, found) in enumerate(panels.items()):
-        axes = place(figure, left + number * (width + gap), 2 * _HEAD, width, panel)
+        axes = place(figure, left + number * (width + gap), top, width, panel)
         draw_dot_rows(axes, names, found)
         _around_zero(axes, end)
         axes.set_title(_with_counts(cells, name), pad=3)

@@ -142,22 +142,28 @@ def _write_counts(
 
 def _hatch(axes: Axes, cells: Cells, shown: list[list[Cell]]) -> None:
     """Hatch the cells that are unknown or stand on few images."""
-    for row, of_model in enumerate(shown):
-        for column, cell in enumerate(of_model):
-            if not cell.known or cells.is_small(cell):
-                patch = Rectangle((column, row), 1, 1, linewidth=0, zorder=1.5, **_HATCHED)
-                axes.add_patch(patch)
-                patch.set_hatch_linewidth(0.5)
-    # Numbers stay readable over the lines.
+    hatched = {
+        (column, row)
+        for row, of_model in enumerate(shown)
+        for column, cell in enumerate(of_model)
+        if not cell.known or cells.is_small(cell)
+    }
+    for corner in hatched:
+        patch = Rectangle(corner, 1, 1, linewidth=0, zorder=1.5, **_HATCHED)
+        axes.add_patch(patch)
+        patch.set_hatch_linewidth(0.5)
     for text in axes.texts:
-        around = "white" if text.get_color() == "#111111" else "#333333"
-        text.set_path_effects([withStroke(linewidth=1.4, foreground=around)])
+        x, y = text.get_position()
+        if (int(x), int(y)) in hatched:
+            # Numbers stay readable over the lines.
+            around = "white" if text.get_color() == _DARK else "#333333"
+            text.set_path_effects([withStroke(linewidth=1.4, foreground=around)])
 
 
 def _mark(axes: Axes, cells: Cells, shown: list[list[Cell]]) -> None:
     """Put a dot into the corner of cells that are significant."""
     found = [
-        (column + 0.9, row + 0.17)
+        (column + 0.93, row + 0.14)
         for row, of_model in enumerate(shown)
         for column, cell in enumerate(of_model)
         if cell.known and cell.p_adjusted <= cells.study.alpha
@@ -166,11 +172,12 @@ def _mark(axes: Axes, cells: Cells, shown: list[list[Cell]]) -> None:
         axes.plot(*zip(*found, strict=True), **_DOT)
 
 
+_DARK = "#111111"
 _DOT: dict[str, Any] = {
     "linestyle": "none",
     "marker": "o",
     "markersize": 2.6,
-    "markerfacecolor": "#111111",
+    "markerfacecolor": _DARK,
     "markeredgecolor": "white",
     "markeredgewidth": 0.4,
 }
@@ -185,6 +192,7 @@ def _legend(figure: Figure, cells: Cells, shown: list[list[Cell]]) -> None:
         handles.append(Line2D([], [], label=label, **_DOT))
     if any(not cell.known or cells.is_small(cell) for cell in flat):
         label = f"smaller group has fewer than {study.small_cell} images"
+        label += "; –: none, or not measured" * any(not cell.known for cell in flat)
         patch = Patch(linewidth=0.4, label=label, **_HATCHED)
         patch.set_hatch_linewidth(0.5)
         handles.append(patch)

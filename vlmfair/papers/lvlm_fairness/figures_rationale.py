@@ -29,10 +29,10 @@ _SHOWN_OCCUPATION = "skateboarder"
 _HEAD, _FOOT, _GAP = 0.3, 0.08, 0.28  # inches
 _WHOLE = TWO_COLUMNS - 0.08
 _PICTURE = 1.6
-_LONGEST_ANSWER = 14  # lines
+_LONGEST_ANSWER, _LONGEST_DIALOGUE, _LONGEST_PROMPT = 10, 14, 32  # lines
 _COLUMN = (_WHOLE - 2 * _GAP) / 3
 _LEFTS = tuple(0.04 + number * (_COLUMN + _GAP) for number in range(3))
-_LABEL, _UNDER = 0.2, 0.34  # inches, above a stage and for the lines under the image
+_LABEL, _UNDER = 0.2, 0.42  # inches, above a stage and for the lines under the image
 _STAGES = (
     "Stage 1: a language model writes sub-questions, the model answers them about the image",
     "Stage 2: the original question again, with sub-questions and answers as knowledge",
@@ -113,11 +113,11 @@ def draw_example(metrics: pd.DataFrame, study: Study) -> tuple[Figure, pd.DataFr
     beside = _WHOLE - _PICTURE - 0.1
     upper = (
         Box("Single-choice question", example["question"]),
-        _answer_box("Answer without the rationale", example, "before"),
-        Box("Sub-questions and answers", _dialogue(example)),
+        _answer_box("Answer without the rationale", example, "before", most=6),
+        Box("Sub-questions and answers", _dialogue(example), most=_LONGEST_DIALOGUE),
     )
     lower = (
-        Box("Final prompt, with the rationale", example["final_prompt"]),
+        Box("Final prompt, with the rationale", example["final_prompt"], most=_LONGEST_PROMPT),
         _answer_box("Answer with the rationale", example, "after"),
     )
     high = max(column_height(upper, beside), _PICTURE + 0.5)
@@ -178,7 +178,7 @@ def _show_image(
     figure: Figure, example: Mapping[str, Any], name: str, left: float, top: float, size: float
 ) -> None:
     show_picture(place(figure, left, top, size, size), open_picture(example["image"], name))
-    under = wrapped(f"{example['sample_id']}\noccupation: {example['occupation']}", size, 4)
+    under = wrapped(f"occupation: {example['occupation']}\n{example['sample_id']}", size, 3)
     write_at(figure, left, top + size + 0.04, "\n".join(under))
 
 

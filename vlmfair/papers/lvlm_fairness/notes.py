@@ -30,7 +30,7 @@ def images_note(cells: Cells, experiment: str = "facet") -> list[str]:
     """Return `Images: Male 3,821, Female 1,660.` of the groups whose cells were shown, if known."""
     data = cells.data()
     whole = (data["item"] == "all") & (data["experiment"] == experiment)
-    groups = data[whole & ~data["group"].str.contains("-")]
+    groups = data[whole & ~data["group"].str.contains("-") & (data["metric"] != "dropped_answers")]
     sizes = {
         shown_group(group): count_range(groups["n"][groups["group"] == group])
         for group in groups["group"].unique()

@@ -108,9 +108,3 @@ def shown_group(group: str) -> str:
 def known_groups(attribute: str) -> list[str]:
     """Return the groups of an attribute that are compared, in the order of the paper's columns."""
     return [group for group in GROUPS[attribute] if group != "unknown"]
-
-
-def attribute_of(group: str) -> str:
-    """Return the attribute that a group or a pair of groups belongs to."""
-    first = group.partition("-")[0]
-    return next(name for name, groups in GROUPS.items() if first in groups)

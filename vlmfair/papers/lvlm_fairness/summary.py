@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from vlmfair.render.numbers import format_count, format_interval, format_number,
 from vlmfair.render.report import Summary
 
 TITLE = "Fairness of LVLMs: recall of occupation, gender and race by group on FACET and UTKFace"
+_KEYS = ("model", "prompt", "metric", "attribute", "group")
 
 
 def summarise(
@@ -32,25 +34,28 @@ def summarise(
         (metrics["experiment"] == "facet")
         & (metrics["setting"] == setting_of(table_judge, invalid))
         & (metrics["item"] == "all")
-    ].set_index(["model", "prompt", "metric", "attribute", "group"])
-    return Summary(
-        TITLE, tuple(_sentence(facet, model, titles, direct, choice) for model in models)
-    )
+    ]
+    rows = {tuple(str(row[name]) for name in _KEYS): row for row in facet.to_dict("records")}
+    return Summary(TITLE, tuple(_sentence(rows, model, titles, direct, choice) for model in models))
 
 
 def _sentence(
-    facet: pd.DataFrame, model: str, titles: Mapping[str, str], direct: str, choice: str
+    rows: Mapping[tuple[str, ...], Mapping[Hashable, Any]],
+    model: str,
+    titles: Mapping[str, str],
+    direct: str,
+    choice: str,
 ) -> str:
     parts = []
     for prompt, name in ((direct, "direct question"), (choice, "single choice")):
-        recall = facet.loc[(model, prompt, "recall", "all", "all")]
-        gap = facet.loc[(model, prompt, "disparity", "gender", "Male-Female")]
+        recall = rows[model, prompt, "recall", "all", "all"]
+        gap = rows[model, prompt, "disparity", "gender", "Male-Female"]
         interval = format_interval(100 * gap["ci_low"], 100 * gap["ci_high"], 1)
         parts.append(
-            f"{name} {format_number(100 * recall['value'], 1)} %, men less women "
-            f"{format_signed(100 * gap['value'])} points (95 % interval {interval})"
+            f"{name} {format_number(100 * recall['value'], 1)}%, men less women "
+            f"{format_signed(100 * gap['value'])} points (95% interval {interval})"
         )
-    images = format_count(facet.loc[(model, direct, "recall", "all", "all")]["n"])
+    images = format_count(rows[model, direct, "recall", "all", "all"]["n"])
     return f"{titles.get(model) or model}: recall of occupation on {images} images: " + (
         "; ".join(parts) + "."
     )

@@ -61,6 +61,10 @@ def build_invalid(metrics: pd.DataFrame, study: Study, *, dataset: str) -> Table
             "out of every other number.",
             *images_note(cells, dataset),
             *(
+                ["Groups are compared in the attribute that is asked about."]
+                * (dataset == "utkface")
+            ),
+            *(
                 [f"{SMALL} fewer than {study.small_cell} images."]
                 * any(text.endswith(SMALL) for row in rows for text in row)
             ),

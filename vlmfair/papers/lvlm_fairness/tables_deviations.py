@@ -120,12 +120,12 @@ def build_deviations(metrics: pd.DataFrame, study: Study) -> Table:
     found = deviations(study)
     rows = tuple((one.place, one.paper, one.here) for one in found)
     return Table(
-        title="Where the paper’s text, code and numbers differ, and what is done here",
+        title="Where text, code and numbers of the paper differ",
         data=pd.DataFrame(rows, columns=["place", "paper", "here"]),
         columns=(
-            Column("Place", align="left", width=0.9),
+            Column("Place", align="left", width=0.65),
             Column("In the paper", align="left", width=2.0),
-            Column("Here", align="left", width=1.6),
+            Column("Here", align="left", width=1.55),
         ),
         rows=rows,
         notes=(

@@ -1,0 +1,1 @@
+"""VL-BICLE: gender bias in in-context learning of vision-language models."""
