@@ -159,7 +159,7 @@ def test_a_model_without_a_number_is_not_tested_and_counted() -> None:
     (result,) = check_claims([CLAIMS["shift_dci_fs"]], fewer)
 
     assert (result.verdict, len(result.tested)) == ("supported", 5)
-    assert result.reason == "1 models lack a number"
+    assert result.reason == "without a number: 1 of 6 models"
 
 
 def test_a_control_model_can_be_left_out() -> None:

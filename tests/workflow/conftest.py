@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {
     "lvlm_fairness": {
         "choice_prompts": ["p2"],
         "baselines": ["vit"],
-        "judges": ["strict", "sentence_t5"],
+        "judges": ["strict", "regex"],
         "resample_sizes": [10, 20],
         "resample_draws": 3,
         "bootstraps": 20,

@@ -191,7 +191,7 @@ def _verdict(
     if not tested or unknown:
         return NOT_TESTED, f"numbers of {', '.join(unknown) or 'all models'} were not measured"
     untested = len(chosen) - len(tested)
-    reason = f"{untested} models lack a number" if untested else ""
+    reason = f"without a number: {untested} of {len(chosen)} models" if untested else ""
     if claim.models:
         found = {names[model] for model in holding}
         holds = found == set(claim.models) if claim.only else found >= set(claim.models)
