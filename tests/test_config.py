@@ -61,6 +61,16 @@ def test_both_suites_are_valid(root, config, schema):
         ({"gras": {"traits": ["bad", 3]}}, "gras.traits.1: 3 is not .* Write a trait word."),
         ({"gras": None}, "gras: there is no value. Write the keys of the section gras"),
         ({"gras": {"temperatures": [0.5]}}, "gras.temperatures: .0.5. lacks 1.0. Write a list"),
+        (
+            {"lvlm_fairness": {"judges": ["regx"]}},
+            "lvlm_fairness.judges.0: .* Write regex, clip_text",
+        ),
+        (
+            {"lvlm_fairness": {"choice_prompts": ["p1"]}},
+            "lvlm_.*choice_prompts.0: .* Write p2 or p3.",
+        ),
+        ({"lvlm_fairness": {"invalid": "drop"}}, "lvlm_.*invalid: .* Write wrong or excluded."),
+        ({"lvlm_fairness": {"encoders": {}}}, "lvlm_.*encoders: clip_text is missing. Write clip"),
     ],
 )
 def test_each_fault_names_its_key_and_remedy(config, schema, change, sentence):
@@ -164,7 +174,8 @@ def test_every_key_of_the_demo_is_explained(root, config):
         for above, line in itertools.pairwise(lines)
         if above.strip().startswith("#") and ":" in line
     }
-    for section in ("inference", "gras"):
-        unexplained = set(config[section]) - explained - {"per_tone", "bootstraps"}
+    together = {"per_tone", "bootstraps", "resample_draws"}
+    for section in ("inference", "gras", "lvlm_fairness"):
+        unexplained = set(config[section]) - explained - together
         assert not unexplained, f"{section}: {unexplained}"
     assert yaml.safe_load("per_tone: 8")  # explained together with per_cell

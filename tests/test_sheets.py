@@ -63,6 +63,15 @@ def test_a_model_that_is_not_in_a_sheet_of_another_name(project, config):
         load_sheets(changed, project)
 
 
+@pytest.mark.parametrize("key", ["models", "generator"])
+def test_every_model_that_a_paper_names_is_in_the_sheet(root, config, key):
+    changed = copy.deepcopy(config)
+    changed["lvlm_fairness"][key] = ["gpt"] if key == "models" else "gpt"
+
+    with pytest.raises(ConfigError, match=rf"lvlm_fairness.{key}: gpt is not in config/models"):
+        load_sheets(changed, root)
+
+
 @pytest.mark.parametrize("file", ["config/config.yaml", "config/models.yaml"])
 def test_a_key_that_stands_twice_in_any_of_the_files(project, config, file):
     path = project / file
