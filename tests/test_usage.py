@@ -35,7 +35,7 @@ def test_the_peak_remembers_memory_that_was_given_back() -> None:
     before = resident_bytes()
     # Pages of their own: what an allocator kept of freed memory would not grow the process.
     with mmap.mmap(-1, 80 * MEGABYTE) as occupied:
-        occupied.write(b"x" * occupied.size())
+        occupied.write(b"x" * len(occupied))
 
     assert peak_resident_bytes() - before > 75 * MEGABYTE
     reset_peak()
