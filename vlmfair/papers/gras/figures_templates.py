@@ -11,12 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from PIL import Image, UnidentifiedImageError
 
-from vlmfair.errors import ContractError, RawDataError, reason_of
+from vlmfair.errors import ContractError
 from vlmfair.papers.gras.study import PROMPTS, Study, model_order, ordered, pick, rows_in
 from vlmfair.render.numbers import format_count, format_number
 from vlmfair.render.panels import inches_wide, place, write_at
+from vlmfair.render.pictures import open_picture, show_picture
 from vlmfair.render.style import (
     NORMAL,
     OKABE_ITO,
@@ -27,8 +27,6 @@ from vlmfair.render.style import (
     widest,
 )
 
-LARGEST_PICTURE = 600  # pixels on the longer side: 300 dpi at two inches
-LARGEST_FILE = 100_000_000  # pixels; more is not a photograph of a face
 _LABELLED = 2
 _TOGETHER = 0.04  # of P(Yes): ends that a reader cannot tell apart
 _SHIFTS = {"negative": -0.08, "positive": 0.08}  # of the space between two templates
@@ -50,43 +48,18 @@ def draw_example(metrics: pd.DataFrame, study: Study) -> tuple[Figure, pd.DataFr
         columns={"group": "sample_id", "item": "trait", "value": "p_yes"}
     )
     data.insert(4, "question", data["prompt"].map(questions))
-    picture = _open_picture(sample_id, study.images.get(sample_id))
-    figure = new_figure(TWO_COLUMNS, 2.25)
-    _show_picture(place(figure, 0.05, 0.28, 1.7, 1.7), picture)
-    write_at(figure, 0.05, 2.03, sample_id)
-    write_at(figure, 0.05, 0.06, f"{model}, one image (n = 1)", fontsize=NORMAL, weight="bold")
-    _draw_answers(place(figure, 3.75, 0.28, 2.85, 1.55), data)
-    return figure, data
-
-
-def _show_picture(axes: Axes, picture: Image.Image) -> None:
-    axes.axis("off")
-    axes.imshow(np.asarray(picture))
-
-
-def _open_picture(sample_id: str, path: str | None) -> Image.Image:
-    """Return the picture, no larger than it is printed; a figure with a hole is no figure."""
+    path = study.images.get(sample_id)
     if path is None:
         raise ContractError(
             f"the image set has no {sample_id}, which Figure 1 shows. Select and measure again."
         )
-    try:
-        with Image.open(path) as opened:
-            if opened.width * opened.height > LARGEST_FILE:
-                raise ValueError("it is larger than any photograph of a face")
-            opened.draft("RGB", (LARGEST_PICTURE, LARGEST_PICTURE))
-            picture = opened.convert("RGB")
-    except FileNotFoundError as error:
-        raise RawDataError(
-            f"{path}: the image that Figure 1 shows is missing. Put it back into the raw folder."
-        ) from error
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError) as error:
-        raise RawDataError(
-            f"{path}: the image that Figure 1 shows cannot be read ({reason_of(error)}). "
-            f"Put the raw file back as it was downloaded."
-        ) from error
-    picture.thumbnail((LARGEST_PICTURE, LARGEST_PICTURE))
-    return picture
+    picture = open_picture(path, "Figure 1")
+    figure = new_figure(TWO_COLUMNS, 2.25)
+    show_picture(place(figure, 0.05, 0.28, 1.7, 1.7), picture)
+    write_at(figure, 0.05, 2.03, sample_id)
+    write_at(figure, 0.05, 0.06, f"{model}, one image (n = 1)", fontsize=NORMAL, weight="bold")
+    _draw_answers(place(figure, 3.75, 0.28, 2.85, 1.55), data)
+    return figure, data
 
 
 def _draw_answers(axes: Axes, data: pd.DataFrame) -> None:
