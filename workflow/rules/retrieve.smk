@@ -9,7 +9,7 @@ rule draw_raw:
     benchmark:
         "<benchmarks>/draw_raw/{dataset}.tsv"
     wildcard_constraints:
-        dataset="fairface|ai_face|facet|utkface",
+        dataset="|".join(config["datasets"]),
     conda:
         "../../envs/analysis.yaml"
     params:
