@@ -179,6 +179,11 @@ def test_greedy_answers_are_token_identical_for_every_number_of_demonstrations(
     assert {key: (a.text, a.completion_tokens, a.finish_reason) for key, a in answers.items()} == {
         key: (a.text, a.completion_tokens, a.finish_reason) for key, a in plain.items()
     }
+    # Falling back everywhere would prove nothing.
+    family = tiny.loaded.family.name
+    packed = {key for key, a in answers.items() if a.inference_mode == "packed"}
+    alone_or_cut = {key for key in answers if key.startswith("0/") or family not in NOT_SHARED}
+    assert packed == (set() if family in FALLS_BACK else alone_or_cut)
     assert alone or len({answer.text for answer in answers.values()}) > 1
 
 
@@ -208,8 +213,16 @@ def test_demonstrations_are_computed_once_for_all_queries_and_extended(
 def test_answers_do_not_depend_on_packs_batches_or_order(
     tiny: Tiny, draw_image: DrawImage, data: st.DataObject
 ) -> None:
-    queries = trait_queries(draw_image)
-    reference = by_id(tiny.engine("full_forward", batch_size=1).score(queries, TEMPERATURES))
+    generating = data.draw(st.booleans())
+    kind = {"mode": "generate", "max_new_tokens": 4} if generating else {"labels": LABELS}
+    queries = [
+        *trait_queries(draw_image, **kind),
+        *context_queries(draw_image, (2,), **{"mode": "score", **kind}),
+    ]
+
+    def ask(engine: Any, queries: Sequence[Query]) -> dict[str, Answer]:
+        return by_id(engine.generate(queries) if generating else engine.score(queries, (1.0,)))
+
     order = data.draw(st.permutations(queries))
     asked = order[: data.draw(st.integers(1, len(order)))]
     mode = data.draw(st.sampled_from(["packed", "repeated", "image_features", "full_forward"]))
@@ -218,11 +231,14 @@ def test_answers_do_not_depend_on_packs_batches_or_order(
     else:
         engine = tiny.engine(mode, batch_size=data.draw(st.integers(1, 7)))
 
-    answers = by_id(engine.score(asked, TEMPERATURES))
+    answers = ask(engine, asked)
 
+    expected = ask(tiny.engine("full_forward", batch_size=1), asked)
     assert answers.keys() == {query.request_id for query in asked}
-    expected = {key: reference[key] for key in answers}
-    assert largest_difference(answers, expected) <= 1e-5
+    if generating:
+        assert {k: a.text for k, a in answers.items()} == {k: a.text for k, a in expected.items()}
+    else:
+        assert largest_difference(answers, expected) <= 1e-5
 
 
 @llava
@@ -439,6 +455,46 @@ def test_out_of_memory_halves_the_pack_and_keeps_what_is_done(
         {"from": 128, "to": 64, "unit": "tokens in a pack"},
         {"from": 64, "to": 32, "unit": "tokens in a pack"},
     ]
+
+
+@llava
+def test_memory_that_runs_out_in_the_check_halves_the_pack_too(
+    tiny: Tiny, draw_image: DrawImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = trait_queries(draw_image, images=1)[:-1]
+    full = by_id(tiny.engine("full_forward").score(queries, TEMPERATURES))
+    monkeypatch.setattr(tiny.loaded.family, "decode", Crowded(tiny.loaded.family.decode, 30))
+    engine = tiny.shared("auto", pack_tokens=128)
+
+    answers = by_id(engine.score(queries, TEMPERATURES))
+
+    assert {answer.inference_mode for answer in answers.values()} == {"packed"}
+    assert largest_difference(answers, full) <= 1e-5
+    assert engine.report()["out_of_memory"][0] == {
+        "from": 128,
+        "to": 64,
+        "unit": "tokens in a pack",
+    }
+
+
+@llava
+def test_images_that_do_not_fit_together_are_encoded_apart(
+    tiny: Tiny, draw_image: DrawImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = context_queries(draw_image, (4,), mode="score", labels=LABELS)
+    full = by_id(tiny.engine("full_forward").score(queries, TEMPERATURES))
+    encode = tiny.loaded.family.encode_images
+
+    def crowded(model: Any, images: Sequence[Any]) -> Any:
+        if len(images) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return encode(model, images)
+
+    monkeypatch.setattr(tiny.loaded.family, "encode_images", crowded)
+    engine = tiny.shared()
+
+    assert largest_difference(by_id(engine.score(queries, TEMPERATURES)), full) <= 1e-5
+    assert [halving["to"] for halving in engine.report()["out_of_memory"]] == [4, 2]
 
 
 @llava

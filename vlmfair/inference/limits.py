@@ -49,10 +49,11 @@ class MemoryLimit:
         self._halvings: list[dict[str, Any]] = []
 
     @contextmanager
-    def halved_when_full(self, prompt_tokens: int) -> Iterator[Attempt]:
+    def halved_when_full(self, smallest: str) -> Iterator[Attempt]:
         """Run the block; when memory does not suffice, halve the size and let the caller retry.
 
-        Raises InferenceError when that happens at the smallest size.
+        `smallest` names what is left at the smallest size, as in "a prompt of 700 tokens". Raises
+        InferenceError when even that does not fit.
         """
         attempt = Attempt()
         full = False
@@ -65,18 +66,18 @@ class MemoryLimit:
             full = True
         # Behind the except block, where the traceback no longer holds the tensors that filled it.
         if full:
-            self._halve(prompt_tokens)
+            self._halve(smallest)
 
-    def _halve(self, prompt_tokens: int) -> None:
+    def _halve(self, smallest: str) -> None:
         gc.collect()
         memory = _memory()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         if self.size <= self._least:
             raise InferenceError(
-                f"{self._model}: a prompt of {prompt_tokens} tokens does not fit into memory even "
-                f"by itself ({memory}). Use a device with more memory, several of them (gpus: in "
-                f"the models file), a smaller dtype or fewer demonstrations."
+                f"{self._model}: {smallest} does not fit into memory even by itself ({memory}). "
+                f"Use a device with more memory, several of them (gpus: in the models file), a "
+                f"smaller dtype or fewer demonstrations."
             )
         smaller = max(self._least, self.size // 2)
         logger.warning(

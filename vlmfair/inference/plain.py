@@ -31,10 +31,11 @@ Ask = Callable[[list[Prepared]], list[Answer]]
 class FeatureCache:
     """Image features of one model by content, of the most recent `capacity` images."""
 
-    def __init__(self, family: Any, model: Any, capacity: int = WINDOW_IMAGES) -> None:
+    def __init__(self, family: Any, model: Any, name: str, capacity: int = WINDOW_IMAGES) -> None:
         self._family = family
         self._model = model
         self._capacity = capacity
+        self.limit = MemoryLimit(name, "images", IMAGES_AT_ONCE, least=1)
         self._known: OrderedDict[ImageKey, ImageFeatures] = OrderedDict()
 
     def get(self, prepared: Sequence[Prepared]) -> dict[ImageKey, ImageFeatures]:
@@ -45,10 +46,13 @@ class FeatureCache:
             for key, image in zip(image_key(item), item.images, strict=True)
         }
         missing = [key for key in wanted if key not in self._known]
-        for start in range(0, len(missing), IMAGES_AT_ONCE):
-            keys = missing[start : start + IMAGES_AT_ONCE]
-            features = self._family.encode_images(self._model, [wanted[key] for key in keys])
-            self._known.update(zip(keys, features, strict=True))
+        while missing:
+            keys = missing[: self.limit.size]
+            with self.limit.halved_when_full("an image") as attempt:
+                features = self._family.encode_images(self._model, [wanted[key] for key in keys])
+            if attempt.succeeded:
+                self._known.update(zip(keys, features, strict=True))
+                missing = missing[len(keys) :]
         found = {key: self._known[key] for key in wanted}
         for key in found:
             self._known.move_to_end(key)
@@ -86,7 +90,7 @@ class PlainEngine:
             loaded.entry.name, loaded.entry.dtype, loaded.processor.tokenizer, model
         )
         self.preparer = Preparer(loaded, renderer)
-        self.features = FeatureCache(loaded.family, model)
+        self.features = FeatureCache(loaded.family, model, loaded.entry.name)
         self._family = loaded.family
         self._model = model
         self._device = torch.device(device)
@@ -114,7 +118,7 @@ class PlainEngine:
         return {
             "tokens_asked": self._asked,
             "tokens_computed": self._computed,
-            "out_of_memory": self._limit.record(),
+            "out_of_memory": [*self._limit.record(), *self.features.limit.record()],
         }
 
     def score_prepared(
@@ -159,7 +163,9 @@ class PlainEngine:
             place = 0
             while place < len(group):
                 batch = group[place : place + self._limit.size]
-                with self._limit.halved_when_full(len(batch[0].ids)) as attempt:
+                with self._limit.halved_when_full(
+                    f"a prompt of {len(batch[0].ids)} tokens"
+                ) as attempt:
                     answers = ask(batch)
                 if attempt.succeeded:
                     yield from answers

@@ -153,7 +153,7 @@ class SharedPrefixEngine:
         while left:
             prompts = list(left.values())
             longest = max(len(item.ids) for item in prompts)
-            with self._limit.halved_when_full(longest):
+            with self._limit.halved_when_full(f"a prompt of {longest} tokens"):
                 for answered, answers in self._packs(prompts, temperatures, mode):
                     for item in answered:
                         del left[id(item)]
@@ -226,10 +226,18 @@ class SharedPrefixEngine:
             if self._forced:
                 self._modes[kind] = self.mode
                 continue
-            check = self._check(group, generating)
+            check = self._fitting_check(group, generating)
             self.checks.append(check)
             self._modes[kind] = self.mode = check.mode
             logger.info("%s: asking in mode %s: %s", self._name, check.mode, check.record())
+
+    def _fitting_check(self, group: Sequence[Prepared], generating: bool) -> Check:
+        longest = max(len(item.ids) for item in group)
+        while True:
+            with self._limit.halved_when_full(f"a prompt of {longest} tokens") as attempt:
+                check = self._check(group, generating)
+            if attempt.succeeded:
+                return check
 
     def _check(self, group: Sequence[Prepared], generating: bool) -> Check:
         refused = self._refused(group, generating)
