@@ -15,6 +15,7 @@ if config.get("gras_selection"):
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/common_lvlm_fairness.smk"
+include: "workflow/rules/common_check.smk"
 
 
 pathvars:
@@ -28,6 +29,7 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/retrieve.smk"
 include: "workflow/rules/prepare.smk"
+include: "workflow/rules/check.smk"
 include: "workflow/rules/plan.smk"
 include: "workflow/rules/infer.smk"
 include: "workflow/rules/judge.smk"

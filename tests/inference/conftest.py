@@ -9,7 +9,6 @@ from pathlib import Path
 import fake_api
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from tiny_llava import DrawImage, write_model
 
@@ -17,12 +16,8 @@ from vlmfair.inference.queries import ImageRef
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Matrices this small gain nothing from a second thread, and lose on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def always_one_thread(one_thread: None) -> None:
+    """Every module here computes with tiny models."""
 
 
 @pytest.fixture(scope="session")

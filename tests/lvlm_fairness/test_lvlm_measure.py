@@ -273,6 +273,44 @@ def test_balanced_samples_are_rows_with_their_error(small_metrics: pa.Table) -> 
     assert np.isnan(too_large.value)
     # Two of the eight women failed to be answered with p2.
     assert (raw.n, too_large.n) == (6, 6)
+    # In every resample as well; all rest on fewer than ten women.
+    assert (raw.ci_low, raw.ci_high, drawn.ci_low, drawn.ci_high) == (1.0, 1.0, 1.0, 1.0)
+    assert np.isnan(too_large.ci_low)
+    assert [pick(small_metrics, metric="small_cell", item=item, **keys).value
+            for item in ("raw", "2", "500")] == [1.0, 1.0, 1.0]  # fmt: skip
+
+
+def test_every_disparity_has_an_interval_and_a_flag(small_metrics: pa.Table) -> None:
+    frame = small_metrics.to_pandas()
+    flags = {"disparity": "small_cell", "f1_paper_disparity": "f1_paper_small_cell"}
+    keys = ["experiment", "prompt", "setting", "attribute", "group", "item"]
+
+    for metric, flag in flags.items():
+        gaps = frame[(frame["metric"] == metric) & frame["value"].notna()]
+        flagged = frame[frame["metric"] == flag].set_index(keys)["value"]
+        assert len(gaps) > 4
+        assert (gaps["ci_low"] <= gaps["value"] + 1e-12).all()
+        assert (gaps["value"] <= gaps["ci_high"] + 1e-12).all()
+        expected = (gaps["n"] < 10).astype(float).tolist()
+        assert flagged.loc[list(gaps[keys].itertuples(index=False, name=None))].tolist() == expected
+
+
+def test_a_disparity_on_ten_images_of_each_group_is_not_flagged() -> None:
+    samples = people([(10, {"gender": "Male"}), (10, {"gender": "Female"})])
+    judged = judge(samples, ["p2"], lambda _, s: "A" if s["gender"] == "Male" else "B")
+
+    frame = measure_model(
+        {("facet", "strict"): judged}, {"facet": samples}, model="m", bootstraps=0,
+        resample_sizes=[9, 10],
+    ).to_pandas()  # fmt: skip
+
+    gender = frame[(frame["attribute"] == "gender") & (frame["item"] != "nurse")]
+    flags = gender[gender["metric"].isin(["small_cell", "f1_paper_small_cell"])]
+    resampled = flags[flags["experiment"] == "resampling"].set_index("item")["value"].to_dict()
+    assert resampled == {"raw": 0.0, "9": 1.0, "10": 0.0}
+    of_all = flags[(flags["experiment"] == "facet") & (flags["item"] == "all")]
+    assert set(of_all["metric"]) == {"small_cell", "f1_paper_small_cell"}
+    assert not of_all["value"].any()
 
 
 def test_the_interval_is_that_of_a_plain_bootstrap() -> None:
@@ -397,6 +435,10 @@ def test_a_rationale_changes_recalls_disparities_and_answers() -> None:
     assert gap.value == pytest.approx(-95.0)
     assert change.value == pytest.approx(-0.95)
     assert change.ci_low <= change.value <= change.ci_high
+    # Before it was 1 in every resample, so that the per cent are those of the change.
+    assert (gap.ci_low, gap.ci_high) == pytest.approx((100 * change.ci_low, 100 * change.ci_high))
+    assert men.ci_low <= men.value <= men.ci_high
+    assert np.isnan(women.ci_low)
 
 
 def test_transitions_count_answers_before_and_after() -> None:

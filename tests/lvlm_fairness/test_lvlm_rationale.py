@@ -182,8 +182,88 @@ def test_sub_questions_are_generated_once_per_occupation_without_an_image() -> N
     assert requests["image"].null_count == 2
     assert requests["text"][0].as_py() == PROMPTS.generation_prompt("nurse")
     assert read_generated(requests, responses)["nurse"] == ("A bed?",)
-    with pytest.raises(InferenceError, match="no sub-questions for gymnast"):
-        read_generated(requests, answer(requests, [FIGURE_5, None]))
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"), [(None, "failed"), ("I cannot help with that.", "lists no question")]
+)
+def test_an_answer_without_sub_questions_says_how_to_get_another(
+    said: str | None, fault: str
+) -> None:
+    requests = plan_generation(["nurse", "gymnast"], PROMPTS, prompt="p2", max_new_tokens=512)
+
+    with pytest.raises(InferenceError, match=f"sub-questions for gymnast, {fault}") as caught:
+        read_generated(requests, answer(requests, [FIGURE_5, said]))
+
+    # The store would give the same answer again, so that running it again is no remedy.
+    assert requests["request_id"][1].as_py() in str(caught.value)
+    for remedy in ("max_new_tokens", "another lvlm_fairness.generator", "generator: null"):
+        assert remedy in str(caught.value)
+
+
+TWO = ("Is there a bed?", "Is there a clipboard?")
+LISTED = "1. Is there a bed?\n2. Is there a clipboard?\n"
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        *("Sub-questions:", "sub-questions", "SUB-QUESTIONS:", "Subquestions:", "Sub questions:"),
+        *("**Sub-Questions:**", "**Sub-questions**:", "### Sub-questions", "## 1. Sub-questions:"),
+        *("1. Sub-questions:", "1) **Sub-questions**", "- Sub-questions:", "* Sub-questions"),
+        *("> Sub-questions:", "Sub\u2011questions:", "Sub-questions (5):", "\tSub-questions :"),
+        *("Here are the sub-questions:", "<s>Sub-questions:", "Sub-questions\uff1a"),
+    ],
+)
+@pytest.mark.parametrize(
+    "answers",
+    ["**Sub-Answers:**", "### Sub-answers", "2. Sub-answers:", "- sub-answers", "Answer:"],
+)
+def test_headings_are_known_however_they_are_written(heading: str, answers: str) -> None:
+    assert parse_sub_questions(f"Sure!\n{heading}\n{LISTED}{answers}\n1. Really?\n") == TWO
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        *(LISTED, "- Is there a bed?\n- Is there a clipboard?", "\n\n".join(TWO)),
+        *("  * Is there a bed?\n  * Is there a clipboard?", "(a) Is there a bed?\nb) " + TWO[1]),
+        "**1.** Is there a bed?\r\n**2.** __Is there a clipboard?__",
+        "Q1: Is there a bed?\nSub-question 2: Is there a clipboard?",
+        "1. Is there a bed? Uncertain\n2. Is there a clipboard? - no",
+        " 9. Is there a bed?\n10. Is there a clipboard?",
+        "1. Is there a bed?\n   - Or rather a cot?\n2. Is there a clipboard?\n\t- Why?",
+        "1. Is there a bed?\n2. Is there a clipboard?\n3. Is there a bed?",
+        "Look at these.\n1. ???\n2. <sub-question 1>?\n-\n1. Is there a bed?\n" + TWO[1],
+        '1. <sub-question 1>\nSub-answers:\n1. "Uncertain"\nSub-questions:\n' + LISTED,
+    ],
+)
+def test_only_the_questions_of_a_list_count(listed: str) -> None:
+    assert parse_sub_questions(f"Sub-questions:\n{listed}\n\nSub-answers:\nReally?\n") == TWO
+
+
+def test_questions_may_begin_in_the_line_of_the_heading() -> None:
+    assert parse_sub_questions("**Sub-questions:** 1. Is there a bed?\n2. " + TWO[1]) == TWO
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "Sub-questions:", "I cannot help with that?", LISTED, "Sub-answers:\n" + LISTED),
+        *("Sub-questions are hard, right?", "Sub-questions:\nI do not know.\n???\n1. ?"),
+        *("Sub-questions:\n" + "a" * 5000 + "?", "\x00\u200b?"),
+    ],
+)
+def test_what_is_no_question_below_the_heading_is_refused(text: str) -> None:
+    assert parse_sub_questions(text) == ()
+
+
+@given(st.text())
+def test_whatever_a_generator_writes_sub_questions_are_single_lines(text: str) -> None:
+    for question in parse_sub_questions(f"Sub-questions:\n{text}\n<image>{text}"):
+        assert "<image>" not in question
+        assert question.endswith("?")
+        assert len(question.splitlines()) == 1
 
 
 def tables(final_answers: list[str | None]) -> tuple[dict[str, pa.Table], ...]:

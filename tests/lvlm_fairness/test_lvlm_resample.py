@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from vlmfair.papers.lvlm_fairness.resample import resample_disparities
+from vlmfair.papers.lvlm_fairness.resample import bootstrap_disparities, resample_disparities
 
 MALE, FEMALE = 3821, 1660
 
@@ -117,3 +117,53 @@ def test_draws_follow_the_seed_and_hold_no_image_twice() -> None:
 
     drawn = draw_images(ids[0][male], 500, 20, np.random.default_rng(0))
     assert all(len(set(draw)) == 500 for draw in drawn.tolist())
+
+
+def test_the_interval_is_that_of_a_plain_bootstrap_of_the_whole_procedure() -> None:
+    random = np.random.default_rng(4)
+    male = np.arange(60) < 40
+    right = (random.random(60) < np.where(male, 0.8, 0.5))[None]
+
+    found = bootstrap_disparities(
+        right, male, ~male, sizes=[15, 20], draws=3, replicates=3000, seed=2
+    )
+
+    plain = []
+    for _ in range(3000):
+        drawn = [right[0, random.choice(np.flatnonzero(group), group.sum())]
+                 for group in (male, ~male)]  # fmt: skip
+        means = [
+            np.mean([random.permutation(answers)[:15].mean() for _ in range(3)])
+            for answers in drawn
+        ]
+        plain.append((drawn[0].mean() - drawn[1].mean(), means[0] - means[1]))
+    for place in (0, 1):
+        np.testing.assert_allclose(
+            np.percentile(found[:, 0, place], [2.5, 97.5]),
+            np.percentile(np.array(plain)[:, place], [2.5, 97.5]),
+            atol=0.03,
+        )
+    # Samples add their own noise to that of the images.
+    assert found[:, 0, 1].std() > found[:, 0, 0].std()
+
+
+def test_resampled_numbers_of_a_model_do_not_depend_on_the_other_models() -> None:
+    right, male = paper_sized(3, 0.8, 0.7)
+    settings = {"sizes": [500, 5000], "draws": 2, "replicates": 5, "seed": 3}
+
+    all_models = bootstrap_disparities(right, male, ~male, **settings)
+    one = bootstrap_disparities(right[:1], male, ~male, **settings)
+
+    np.testing.assert_array_equal(all_models[:, :1], one)
+    assert np.isnan(all_models[:, :, 2]).all()
+    assert np.isfinite(all_models[:, :, :2]).all()
+
+
+def test_a_group_without_images_has_no_resampled_disparity() -> None:
+    nobody = np.zeros(4, bool)
+
+    found = bootstrap_disparities(
+        np.ones((1, 4), bool), ~nobody, nobody, sizes=[1], draws=2, replicates=3
+    )
+
+    assert np.isnan(found).all()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from tiny_llava import write_model
 from tiny_models import tiny_entry, write_family
 
@@ -15,12 +14,8 @@ from vlmfair.models.loading import LoadedProcessor, load_model, load_processor
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Matrices this small gain nothing from a second thread, and lose on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def always_one_thread(one_thread: None) -> None:
+    """Every module here computes with tiny models."""
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,18 @@ def test_the_committed_example_is_a_pinned_snapshot_whose_key_is_in_the_environm
     assert (api.price_input, api.price_output) == (2.5, 10.0)
 
 
+def test_the_sheet_has_the_papers_gemini(root: Path) -> None:
+    entry = load_registry(root / "config/models.yaml", root / "config/schemas/models.schema.json")[
+        "gemini-1.5-pro"
+    ]
+
+    assert entry.title == "Gemini 1.5 Pro"
+    assert entry.api is not None
+    assert entry.api.base_url.startswith("https://generativelanguage.googleapis.com/v1beta/openai")
+    assert (entry.api.api_model, entry.api.api_key_env) == ("gemini-1.5-pro-002", "GEMINI_API_KEY")
+    assert (entry.api.price_input, entry.api.price_output) == (1.25, 5.0)
+
+
 def test_a_served_model_needs_no_family_and_no_download(root: Path) -> None:
     registry = load_registry(root / "config/models.yaml")
 

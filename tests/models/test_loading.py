@@ -11,8 +11,10 @@ from safetensors.torch import load_file, save_file
 from tiny_llava import tiny_entry
 
 from vlmfair.errors import ModelError
+from vlmfair.models.chat import ChatRenderer, ImageRef, Turn
 from vlmfair.models.families import load_family
 from vlmfair.models.loading import load_model, load_processor
+from vlmfair.papers.lvlm_fairness.questions import load_classes, load_prompts
 
 
 @pytest.fixture
@@ -41,6 +43,28 @@ def test_the_entry_may_shorten_the_context(model_folder: Path) -> None:
 def test_a_family_without_a_module_names_those_there_are() -> None:
     with pytest.raises(ModelError, match=r"'mamba'\. Use one of the families there are \(.*llava"):
         load_family("mamba", "mine")
+
+
+def test_a_converted_sharegpt4v_is_loaded_as_llava_and_asked_as_its_own_script_asks(
+    root: Path, model_folder: Path
+) -> None:
+    entry = tiny_entry(model_folder, family="sharegpt4v")
+    classes = load_classes(root / "resources/words/facet_classes.csv")
+    prompts = load_prompts(root / "resources/prompts/lvlm_fairness.yaml", classes)
+    text = prompts.user_text(entry.family, "released", "p2", "nurse")
+
+    loaded = load_processor(entry)
+    renderer = ChatRenderer(loaded.processor, loaded.family, entry.name)
+    image = ImageRef("noise.png", "0" * 64)
+    rendered = renderer.render((Turn("user", text, (image,)),), rendering="raw")
+
+    assert load_model(loaded, "cpu").config.architectures == ["LlavaForConditionalGeneration"]
+    assert prompts.rendering(entry.family, "released") == "raw"
+    # The frame of the released script, not LLaVA's "<image>\nUSER: ...".
+    assert text.startswith("A chat between a curious human and an artificial intelligence")
+    assert text.endswith("A. Yes, B. No, C. Unknown.###Assistant:")
+    image_token = loaded.processor.tokenizer.convert_tokens_to_ids("<image>")
+    assert list(rendered.ids).count(image_token) == 1
 
 
 def test_another_architecture_than_the_familys_is_refused(copy: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from vlmfair.stats.bootstrap import (
     bootstrap_moments,
+    bootstrap_sums,
     centred_interval,
     draw_weights,
     percentile_interval,
@@ -99,3 +100,20 @@ def test_shrinking_leaves_clear_differences_alone() -> None:
     f_statistic = welch_from_moments(observed, "welch_anova").statistic
     shrunk = shrink_differences(observed, observed, values.mean(axis=0), f_statistic)
     np.testing.assert_allclose(shrunk.mean, observed.mean, rtol=0.01)
+
+
+def test_sums_of_resamples_are_paired_and_do_not_depend_on_the_batch() -> None:
+    # Given right answers and their complement, when rows are drawn, then each draw has 50 rows.
+    right = np.random.default_rng(1).random(50) < 0.7
+    values = np.stack([right, ~right], axis=1).astype(float)
+
+    sums, same = (
+        bootstrap_sums(values, replicates=2000, random=np.random.default_rng(9), batch=batch)
+        for batch in (7, 2000)
+    )
+
+    np.testing.assert_array_equal(sums, same)
+    np.testing.assert_array_equal(sums.sum(axis=1), 50)
+    share = right.mean()
+    assert sums[:, 0].mean() == pytest.approx(50 * share, abs=0.3)
+    assert sums[:, 0].std() == pytest.approx(np.sqrt(50 * share * (1 - share)), rel=0.05)

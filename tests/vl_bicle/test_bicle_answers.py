@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import fake_api
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from bicle_samples import NOUNS, PROMPTS, ROOT, items, plan, respond
 
 from vlmfair.demo.questions import captions
@@ -29,16 +27,8 @@ from vlmfair.papers.vl_bicle.plan import plan_task
 from vlmfair.papers.vl_bicle.verdicts import plan_verdicts, read_verdicts
 from vlmfair.text.words import load_gender_words
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 LABELS = load_label_sets(ROOT / "resources/prompts/vl_bicle.yaml")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Matrices this small gain nothing from a second thread, and lose on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def drawn(own: Items, folder: Path) -> Items:

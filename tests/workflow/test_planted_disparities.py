@@ -13,7 +13,10 @@ from vlmfair.demo.planted import (
     occupation_choice,
     occupation_label,
     race_label,
+    skin_label,
+    visible_gender,
 )
+from vlmfair.demo.questions import final_question, sub_question_truths
 from vlmfair.demo.raw_data import SEED, scenes_of
 from vlmfair.demo.scenes import Scene
 
@@ -25,6 +28,9 @@ MODELS = ("tiny-planted", "tiny-control")
 ANSWERS = 0.95
 TOLERANCE = 0.08
 RACE_TOLERANCE = 0.17
+# A gender has 33 faces, of which five may differ: if each differs with a chance of 0.05, six or
+# more do in less than 1 of 100 draws of faces.
+GENDER_TOLERANCE = 0.16
 
 Right = Callable[[Scene, str, PlantedTable], bool]
 FACET: dict[str, Right] = {
@@ -128,24 +134,87 @@ def test_recall_of_each_race_is_the_planted_one(finished, metrics, planted, mode
     assert (found - wanted).abs().mean() <= TOLERANCE
 
 
-def test_what_was_planted_is_large_enough_to_be_seen(metrics):
-    race = {"experiment": "utkface", "prompt": "race", "attribute": "race", "item": "all"}
-    tone = {"experiment": "facet", "prompt": "p2", "attribute": "skin_tone", "item": "all"}
+@pytest.mark.parametrize("model", MODELS)
+def test_gender_of_faces_is_recalled_alike_by_both_models(finished, metrics, model):
+    """Nothing is planted in the label of gender: who shows one is named, in either model."""
+    people = people_of(finished, "utkface")
+    assert {visible_gender(scene.subject) for scene in people["scene"]} == {"male", "female"}
+    keys = {"experiment": "utkface", "prompt": "gender", "attribute": "gender", "item": "all"}
 
-    assert measured(metrics, "tiny-planted", "disparity", **race)["asian-indian"] >= 0.25
-    assert measured(metrics, "tiny-planted", "disparity", **tone)["light-dark"] >= 0.2
-    control = measured(metrics, "tiny-control", "disparity", **race)
-    assert control.abs().max() <= RACE_TOLERANCE
+    found = measured(metrics, model, "recall", **keys)
+    gap = measured(metrics, model, "disparity", **keys)
+
+    assert set(found.index) == {"Male", "Female"}
+    assert (1 - found).abs().max() <= GENDER_TOLERANCE
+    assert (1 - found).abs().mean() <= TOLERANCE
+    assert abs(gap["Male-Female"]) <= GENDER_TOLERANCE
 
 
-def test_a_rationale_turns_the_planted_wrong_answers(metrics):
-    """Two sub-questions answered with yes turn the final answer to Yes."""
-    keys = {"prompt": "final", "attribute": "all", "group": "all", "item": "all"}
+def planted_gap(right: pd.Series, groups: pd.Series, first: str, second: str) -> float:
+    shares = right.groupby(groups).mean()
+    return float(shares[first] - shares[second])
 
-    after = measured(metrics, "tiny-planted", "recall", experiment="rationale", **keys)["all"]
-    before = measured(
-        metrics, "tiny-planted", "recall", experiment="facet", **{**keys, "prompt": "p2"}
-    )["all"]
 
-    assert before <= 0.85
-    assert after >= 0.95
+@pytest.mark.parametrize("model", MODELS)
+def test_race_disparities_are_the_planted_ones_and_large_enough_to_be_seen(
+    finished, metrics, planted, model
+):
+    people = people_of(finished, "utkface")
+    right = expected(
+        people, lambda scene, race, table: race_label(scene, table) == race, "race", planted[model]
+    )
+    keys = {"experiment": "utkface", "prompt": "race", "attribute": "race", "item": "all"}
+
+    found = measured(metrics, model, "disparity", **keys)
+
+    for first, second in (("asian", "indian"), ("white", "black")):
+        wanted = planted_gap(right, people["race"], first, second)
+        assert abs(found[f"{first}-{second}"] - wanted) <= RACE_TOLERANCE
+        if model == "tiny-control":
+            assert wanted == 0
+    if model == "tiny-planted":
+        # Else a model without any disparity would pass.
+        assert planted_gap(right, people["race"], "asian", "indian") > 2 * RACE_TOLERANCE
+
+
+def test_the_planted_disparity_of_skin_tones_is_large_enough_to_be_seen(finished, planted):
+    people = people_of(finished, "facet")
+    tones = people["scene"].map(lambda scene: skin_label(scene.subject))
+
+    for prompt, right in FACET.items():
+        gaps = {
+            model: planted_gap(
+                expected(people, right, "occupation", planted[model]), tones, "light", "dark"
+            )
+            for model in MODELS
+        }
+        assert gaps["tiny-planted"] > 2 * TOLERANCE, prompt
+        assert gaps["tiny-control"] == 0, prompt
+
+
+def after_rationale(scene: Scene, truth: str, table: PlantedTable) -> bool:
+    """The final answer that follows from right answers to the sub-questions."""
+    answers = sub_question_truths(scene, truth)
+    choices = final_question(scene, truth, "p2", answers).choices
+    return max(choices, key=choices.__getitem__).strip() == "Yes"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_rationale_turns_the_planted_wrong_answers(finished, metrics, planted, model):
+    people = people_of(finished, "facet")
+    wanted = {
+        ("facet", "p2"): expected(people, FACET["p2"], "occupation", planted[model]),
+        ("rationale", "final"): expected(people, after_rationale, "occupation", planted[model]),
+    }
+    # The control has nothing to turn: it is right before and after.
+    before, after = (right.mean() for right in wanted.values())
+    assert after == 1
+    assert (before < 1 - 2 * TOLERANCE) if model == "tiny-planted" else (before == 1)
+
+    for (experiment, prompt), right in wanted.items():
+        keys = {"experiment": experiment, "prompt": prompt, "item": "all"}
+        of_all = measured(metrics, model, "recall", attribute="all", group="all", **keys)["all"]
+        assert abs(of_all - right.mean()) <= 1 - ANSWERS
+        by_gender = measured(metrics, model, "recall", attribute="gender", **keys)
+        for gender, share in right.groupby(people["gender"]).mean().items():
+            assert abs(by_gender[gender] - share) <= TOLERANCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from vlmfair.render.files import write_together
@@ -13,11 +14,15 @@ from vlmfair.render.table_tex import table_tex
 __all__ = ["Column", "Table", "write_table_files"]
 
 
-def write_table_files(table: Table, stem: str | os.PathLike[str], label: str) -> list[Path]:
+def write_table_files(
+    table: Table, stem: str | os.PathLike[str], label: str, *, title: str | None = None
+) -> list[Path]:
     """Write `<stem>.csv`, `.tex` and `.html`; all three appear, or none.
 
-    `label` is what LaTeX refers to the table by.
+    `label` is what LaTeX refers to the table by; `title`, where given, replaces the table's own.
     """
+    if title is not None:
+        table = replace(table, title=title)
     base = os.fspath(stem)
     return write_together(
         {

@@ -47,6 +47,23 @@ def bootstrap_moments(
         }
 
 
+def bootstrap_sums(
+    values: Floats, *, replicates: int, random: np.random.Generator, batch: int = 128
+) -> Floats:
+    """Return the sum of each column in resamples of the rows: [rows, columns] to [replicates, ...].
+
+    One drawing of rows serves all columns. The drawings do not depend on `batch`.
+    """
+    strata = np.zeros(len(values), dtype=np.int64)
+    sums = np.zeros((replicates, values.shape[1]))
+    for start in range(0, replicates, batch):
+        size = min(batch, replicates - start)
+        sums[start : start + size] = (
+            np.stack([draw_weights(strata, random) for _ in range(size)]) @ values
+        )
+    return sums
+
+
 def shrink_differences(
     resampled: GroupMoments, observed: GroupMoments, overall: Floats, f_statistic: Floats
 ) -> GroupMoments:

@@ -22,6 +22,8 @@ FAMILIES = {
     "qwen2_5_vl": "vlmfair.models.families.qwen2_5_vl",
     "qwen3_vl": "vlmfair.models.families.qwen3_vl",
     "qwen_vl_v1": "vlmfair.models.families.qwen_vl_v1",
+    # The same class as LLaVA-1.5; a name of its own for the prompts of its released script.
+    "sharegpt4v": "vlmfair.models.families.llava",
 }
 
 # Those whose models bring their own code, and run in envs/inference-legacy.yaml.

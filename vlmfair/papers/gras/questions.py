@@ -12,12 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from vlmfair.config import parse_yaml
 from vlmfair.errors import ConfigError
-from vlmfair.provenance import sha256_of_text
+from vlmfair.prompts_file import read_prompts_file
 
 POLARITIES = ("negative", "positive")
 WRAPPINGS = ("chat_template", "plain", "own_tags")
@@ -159,20 +157,7 @@ def load_prompts(path: str | PathLike[str]) -> Prompts:
 
     Raises ConfigError on a missing file, a missing key, or a text without its placeholder.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: the prompts file is missing. Restore it from the repository."
-        ) from error
-    content = parse_yaml(text, path)
-    try:
-        prompts = _read_prompts(content, sha256_of_text(text))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{path}: the key {error} is missing or has another form. "
-            f"Compare with the file in the repository."
-        ) from error
+    prompts = read_prompts_file(path, _read_prompts)
     _check_prompts(prompts, path)
     return prompts
 

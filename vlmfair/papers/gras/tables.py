@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -54,6 +53,4 @@ def write_table(
     `title` is the registry's, where it shall stand above the table.
     """
     table = build_table(table_id, metrics, study)
-    if title is not None:
-        table = replace(table, title=title)
-    return write_table_files(table, stem, f"tab:gras-{table_id}")
+    return write_table_files(table, stem, f"tab:gras-{table_id}", title=title)

@@ -86,7 +86,16 @@ def measure_model(
         for panel in panels:
             add_dropped(rows, population, panel)
         if dataset == "facet":
-            add_resampling(rows, population, panels, resample_sizes, resample_draws, seed)
+            add_resampling(
+                rows,
+                population,
+                panels,
+                resample_sizes,
+                resample_draws,
+                bootstraps,
+                seed,
+                small_cell,
+            )
     if not judged:
         raise ContractError(
             f"{model}: there are no judgements. Run the step that judges its answers."
@@ -112,7 +121,7 @@ def _add_grouping(
         add_label_f1(rows, population, tally, resamples)
         if grouping.attribute != ALL:
             add_disparities(rows, population, tally, small_cell)
-            add_f1_paper(rows, population, tally)
+            add_f1_paper(rows, population, tally, small_cell)
     for before, after in _with_rationale(tallies, rationale_prompt):
         if grouping.attribute != ALL:
             add_improvement(rows, population, before, after)

@@ -25,23 +25,30 @@ def add_improvement(rows: MetricRows, population: Population, before: Tally, aft
     """Add the change of each group's recall and of each disparity's size in per cent.
 
     Of a disparity the absolute value counts, so that less is better whichever group it favours;
-    its change in absolute numbers has a bootstrap interval over the same resamples.
+    its change in absolute numbers is added too. Intervals are over the same resamples, those of
+    per cent over the ones with a value before; there is none where the sample itself has none.
     """
     place = place_of(rows, population, after).at(item=ALL)
     first, last = before.recall[:, :, -1], after.recall[:, :, -1]
     smallest = np.minimum(before.n[0, :, -1], after.n[0, :, -1])
     for number, group in enumerate(after.grouping.groups):
         if smallest[number]:
-            value = improvement_percent(first[0, number], last[0, number])
-            place.at(group=group).add("improvement", value=value, n=smallest[number])
+            here = place.at(group=group)
+            _add_percent(here, first[:, number], last[:, number], smallest[number])
     for pair in PAIRS.get(after.grouping.attribute, ()):
         one, two = (after.grouping.groups.index(group) for group in pair)
         was = np.abs(first[:, one] - first[:, two])
         now = np.abs(last[:, one] - last[:, two])
         here, n = place.at(group=pair_name(pair)), min(smallest[one], smallest[two])
-        here.add("improvement", value=improvement_percent(was[0], now[0]), n=n)
+        _add_percent(here, was, now, n)
         change = now - was
         here.add("disparity_change", value=change[0], n=n, ci=interval(change[1:]))
+
+
+def _add_percent(place: MetricRows, before: Floats, after: Floats, n: float) -> None:
+    percent = improvement_percent(before, after)
+    ends = None if np.isnan(percent[0]) else interval(percent[1:])
+    place.add("improvement", value=percent[0], n=n, ci=ends)
 
 
 def add_transitions(

@@ -106,10 +106,11 @@ def add_disparities(
         place.add("small_cell", axes, value=(smaller < small_cell).astype(float), n=smaller)
 
 
-def add_f1_paper(rows: MetricRows, population: Population, tally: Tally) -> None:
+def add_f1_paper(rows: MetricRows, population: Population, tally: Tally, small_cell: int) -> None:
     """Add the F1 that the paper's Table 13 has, and its differences; it is no class F1.
 
-    Its precision is the group's share of all right answers, so that group sizes dominate it.
+    Its precision is the group's share of all right answers, so that group sizes dominate it. A
+    difference has a flag where the smaller group has fewer than `small_cell` images.
     """
     f1 = by_item(tally.f1_paper, population)
     n = by_item(tally.n[0], population)
@@ -128,10 +129,6 @@ def add_f1_paper(rows: MetricRows, population: Population, tally: Tally) -> None
     for pair in PAIRS.get(tally.grouping.attribute, ()):
         first, second = (tally.grouping.groups.index(group) for group in pair)
         difference = f1[:, first, -1] - f1[:, second, -1]
-        drawn = interval(difference[1:])
-        place.at(group=pair_name(pair), item=ALL).add(
-            "f1_paper_disparity",
-            value=difference[0],
-            n=min(n[first, -1], n[second, -1]),
-            ci=drawn,
-        )
+        here, smaller = place.at(group=pair_name(pair), item=ALL), min(n[first, -1], n[second, -1])
+        here.add("f1_paper_disparity", value=difference[0], n=smaller, ci=interval(difference[1:]))
+        here.add("f1_paper_small_cell", value=float(smaller < small_cell), n=smaller)

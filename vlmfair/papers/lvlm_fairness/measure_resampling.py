@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vlmfair.papers.lvlm_fairness.measure_recall import interval
 from vlmfair.papers.lvlm_fairness.measure_rows import PAIRS, pair_name, setting_of
 from vlmfair.papers.lvlm_fairness.panels import Panel, Population
-from vlmfair.papers.lvlm_fairness.resample import BalancedDisparities, resample_disparities
+from vlmfair.papers.lvlm_fairness.resample import bootstrap_disparities, resample_disparities
 from vlmfair.stats.metric_rows import MetricRows
 
 
@@ -18,12 +19,15 @@ def add_resampling(
     panels: Sequence[Panel],
     sizes: Sequence[int],
     draws: int,
+    bootstraps: int,
     seed: int,
+    small_cell: int,
 ) -> None:
     """Add the raw disparity of each FACET panel, its mean in balanced samples, and their error.
 
-    Invalid answers count as wrong. A failed answer takes its image out for all panels, so that all
-    have the same samples.
+    Disparities have bootstrap intervals over the images and a flag where they rest on fewer than
+    `small_cell` images of a gender. Invalid answers count as wrong. A failed answer takes its image
+    out for all panels, so that all have the same samples.
     """
     asked = [panel for panel in panels if panel.experiment == "facet"]
     if not asked:
@@ -33,7 +37,14 @@ def add_resampling(
     first, second = ((gender.codes == number) & answered for number in (0, 1))
     right = np.stack([panel.right for panel in asked])
     found = resample_disparities(right, first, second, sizes=sizes, draws=draws, seed=seed)
+    replicates = bootstrap_disparities(
+        right, first, second, sizes=sizes, draws=draws, replicates=bootstraps, seed=seed
+    )
+    values = np.concatenate([found.raw[:, None], found.mean], axis=1)
+    ends = interval(replicates)
     smaller = float(min(first.sum(), second.sum()))
+    n = np.minimum([smaller, *found.sizes], smaller)
+    axes = {"item": ["raw", *(str(size) for size in found.sizes)]}
     for number, panel in enumerate(asked):
         place = rows.at(
             experiment="resampling",
@@ -43,13 +54,8 @@ def add_resampling(
             attribute="gender",
             group=pair_name(PAIRS["gender"][0]),
         )
-        _add_sizes(place, found, number, smaller)
-
-
-def _add_sizes(place: MetricRows, found: BalancedDisparities, number: int, smaller: float) -> None:
-    place.at(item="raw").add("disparity", value=found.raw[number], n=smaller)
-    n = np.minimum(found.sizes, smaller)
-    axes = {"item": [str(size) for size in found.sizes]}
-    place.add("disparity", axes, value=found.mean[number], n=n)
-    draws = found.drawn.shape[2]
-    place.add("standard_error", axes, value=found.standard_error[number], n=draws)
+        ci = None if ends is None else (ends[0][number], ends[1][number])
+        place.add("disparity", axes, value=values[number], n=n, ci=ci)
+        place.add("small_cell", axes, value=(n < small_cell).astype(float), n=n)
+        sampled = {"item": axes["item"][1:]}
+        place.add("standard_error", sampled, value=found.standard_error[number], n=n[1:])

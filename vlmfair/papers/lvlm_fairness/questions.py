@@ -9,11 +9,11 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from vlmfair.config import parse_yaml, read_yaml
+from vlmfair.config import read_yaml
 from vlmfair.errors import ConfigError
+from vlmfair.prompts_file import check_digests, read_prompts_file, stated_digests
 from vlmfair.provenance import sha256_of_text
 
 CHOICES = ("Yes", "No", "Unknown")
@@ -229,21 +229,10 @@ def load_prompts(path: str | PathLike[str], classes: Classes) -> Prompts:
     Raises ConfigError on a missing file or key, a text without its placeholder, and a text that
     does not have the SHA-256 stated in the file.
     """
-    try:
-        source = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: the prompts file is missing. Restore it from the repository."
-        ) from error
-    content = parse_yaml(source, path)
-    try:
-        prompts = _read_prompts(content, classes, sha256_of_text(source))
-        stated = {str(name): str(digest) for name, digest in content["sha256"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{path}: the key {error} is missing or has another form. "
-            f"Compare with the file in the repository."
-        ) from error
+    prompts, stated = read_prompts_file(
+        path,
+        lambda content, digest: (_read_prompts(content, classes, digest), stated_digests(content)),
+    )
     _check_prompts(prompts, stated, path)
     return prompts
 
@@ -295,9 +284,4 @@ def _check_prompts(prompts: Prompts, stated: Mapping[str, str], path: str | Path
         )
     if tuple(prompts.options.values()) != CHOICES:
         raise ConfigError(f"{path}: options must be Yes, No and Unknown. Restore them.")
-    for name, digest in prompt_digests(prompts).items():
-        if stated.get(name) != digest:
-            raise ConfigError(
-                f"{path}: the text of {name} is not the one that its SHA-256 stands for. Restore "
-                f"the text, or write sha256.{name}: {digest} if the change is meant."
-            )
+    check_digests(path, stated, prompt_digests(prompts))

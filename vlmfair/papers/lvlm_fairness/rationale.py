@@ -21,7 +21,17 @@ NO_ANSWER = "Uncertain"
 SubQuestions = Mapping[str, Sequence[str]]
 # Tags such as <image> and <|im_end|> in an answer would act in the next prompt.
 _TAGS = re.compile(r"<\|?/?[A-Za-z][A-Za-z0-9_]*\|?>|\[/?INST\]")
-_NUMBERED = re.compile(r"^\s*(?:\d+\s*[.):]|[-*•])\s*(.+?)\s*$")
+# Read behind the marks of markdown and of lists, so that "### 2. **Sub-Questions**" is one too.
+_SUB = r"sub[\s\u2010-\u2015-]*"
+_HEADING = re.compile(rf"{_SUB}questions?\s*(?:\([^()]*\))?\s*(?::(.*)|$)", re.IGNORECASE)
+_ANNOUNCED = re.compile(rf"\b{_SUB}questions?\s*:$", re.IGNORECASE)
+_ANSWERS = re.compile(rf"(?:{_SUB}answers?\b|(?:final )?answers?\s*(?::|$))", re.IGNORECASE)
+_MARKDOWN = re.compile(r"[*_#`~>]+")
+_LISTED = re.compile(
+    rf"(?:(?:[-+\u2010-\u2015\u2022]|\(?(?:\d{{1,3}}\s*[.):]|[a-z][.)])"
+    rf"|(?:(?:{_SUB})?question\s*|q)\d{{1,3}}\s*[.):])\s*)+",
+    re.IGNORECASE,
+)
 _LONGEST_ANSWER = 1000
 
 
@@ -61,30 +71,64 @@ def read_generated(requests: pa.Table, responses: pa.Table) -> dict[str, tuple[s
     texts = _texts(requests, responses)
     found = {}
     for row in requests.to_pylist():
-        questions = parse_sub_questions(texts[row["request_id"]] or "")
+        text = texts[row["request_id"]]
+        questions = parse_sub_questions(text or "")
         if not questions:
+            fault = "failed" if text is None else 'lists no question below "Sub-questions:"'
             raise InferenceError(
-                f"the generator gave no sub-questions for {row['occupation']}. Run it again, or "
-                f"use those in resources/words/lvlm_sub_questions.yaml."
+                f"the generator's answer to the request {row['request_id']}, sub-questions for "
+                f"{row['occupation']}, {fault}. The same request gets its stored answer again: in "
+                f"the config, change lvlm_fairness.max_new_tokens, name another "
+                f"lvlm_fairness.generator, or write generator: null, which takes the sub-questions "
+                f"of resources/words/lvlm_sub_questions.yaml."
             )
         found[row["occupation"]] = questions
     return found
 
 
 def parse_sub_questions(text: str) -> tuple[str, ...]:
-    """Return the lines between "Sub-questions:" and "Sub-answers:", numbers taken off.
+    """Return the questions below a heading "Sub-questions", up to that of the answers.
 
-    As in Figure 5, the lines may stand without numbers; only lines with a question mark count.
+    Headings and questions may have numbers, dashes and markdown, or none, as in Figure 5. What
+    has no words before a question mark, and what is indented below a question, is left out.
     """
-    _, _, after = text.partition("Sub-questions:")
-    listed, _, _ = after.partition("Sub-answers:")
-    questions = []
-    for line in listed.splitlines():
-        matched = _NUMBERED.match(line)
-        question = normalise(_TAGS.sub("", matched[1] if matched else line))
-        if "?" in question:
-            questions.append(question)
-    return tuple(dict.fromkeys(questions))
+    for section in _sections(text):
+        outermost = min((indent for indent, _ in section), default=0)
+        # One column more is that of 9 above 10.
+        questions = [question for indent, question in section if indent <= outermost + 1]
+        if questions:
+            return tuple(dict.fromkeys(questions))
+    return ()
+
+
+def _sections(text: str) -> list[list[tuple[int, str]]]:
+    """Return the questions below each heading with their indents; an echoed prompt has some."""
+    sections: list[list[tuple[int, str]]] = []
+    is_open = False
+    for line in _TAGS.sub("", text).expandtabs(4).splitlines():
+        bare = normalise(_MARKDOWN.sub(" ", line))
+        listed = _LISTED.match(bare)
+        content = bare[listed.end() :] if listed else bare
+        heading = _HEADING.match(content)
+        if heading or _ANNOUNCED.search(content):
+            sections.append([])
+            is_open = True
+            content = (heading[1] or "").strip() if heading else ""
+            listed = _LISTED.match(content)
+            content = content[listed.end() :] if listed else content
+        elif _ANSWERS.match(content):
+            is_open = False
+        question = _question(content)
+        if is_open and question:
+            sections[-1].append((len(line) - len(line.lstrip()), question))
+    return sections
+
+
+def _question(content: str) -> str:
+    """Return a line's question without what follows it; empty where there is none."""
+    question = content if content.endswith("?") else content.partition("?")[0] + "?"
+    is_one = "?" in content and len(question) <= _LONGEST_ANSWER and "<" not in question
+    return question if is_one and any(sign.isalpha() for sign in question) else ""
 
 
 def plan_sub_questions(

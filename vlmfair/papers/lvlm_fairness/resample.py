@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vlmfair.papers.lvlm_fairness.panels import Flags
+from vlmfair.stats.bootstrap import bootstrap_sums
 from vlmfair.stats.moments import Floats
 
 PAPER_SIZES = (500, 1000, 1500)
@@ -62,6 +63,48 @@ def resample_disparities(
         means = [right[:, draw_images(group, size, draws, random)].mean(axis=2) for group in groups]
         drawn[:, place] = means[0] - means[1]
     return BalancedDisparities(tuple(sizes), raw, drawn)
+
+
+def bootstrap_disparities(
+    right: Flags,
+    first: Flags,
+    second: Flags,
+    *,
+    sizes: Sequence[int],
+    draws: int,
+    replicates: int,
+    seed: int = 0,
+) -> Floats:
+    """Return raw disparities and means of balanced samples in resampled images.
+
+    [replicates, models, 1 + sizes], the raw one first; arguments as of `resample_disparities`.
+    Images are drawn with replacement within their group, and balanced samples from what was drawn:
+    of k right answers in n, a sample without replacement has a hypergeometric number. So the
+    spread is that of the images and of the samples together. NaN as in `BalancedDisparities`.
+    """
+    random = np.random.default_rng([seed, 0, 1])
+    members = (np.flatnonzero(first), np.flatnonzero(second))
+    n = [len(images) for images in members]
+    found = np.full((replicates, len(right), 1 + len(sizes)), np.nan)
+    if not min(n):
+        return found
+    counts = [
+        bootstrap_sums(right[:, images].T.astype(np.float64), replicates=replicates, random=random)
+        for images in members
+    ]
+    found[:, :, 0] = counts[0] / n[0] - counts[1] / n[1]
+    for place, size in enumerate(sizes, start=1):
+        if not 1 <= size <= min(n):
+            continue
+        for model in range(len(right)):
+            # The same numbers for each model: one more model leaves the others' as they are.
+            again = np.random.default_rng([seed, size, 1])
+            means = [
+                again.hypergeometric(k, total - k, size, (draws, replicates)).mean(axis=0) / size
+                for k, total in zip((c[:, model].astype(np.int64) for c in counts), n, strict=True)
+            ]
+            found[:, model, place] = means[0] - means[1]
+    return found
 
 
 def draw_images(

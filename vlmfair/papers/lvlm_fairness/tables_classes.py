@@ -11,7 +11,7 @@ from vlmfair.papers.lvlm_fairness.notes import CSV_NOTE, count_range, reader_not
 from vlmfair.papers.lvlm_fairness.questions import OCCUPATIONS
 from vlmfair.papers.lvlm_fairness.study import JUDGE_NAMES, Study, shown_group
 from vlmfair.papers.lvlm_fairness.tables_recall import CHOICE_HEADING, DIRECT_HEADING
-from vlmfair.render.numbers import MISSING, format_count
+from vlmfair.render.numbers import MISSING, format_count, format_number
 from vlmfair.render.tables import Column, Table
 
 # Table 8's headings of the encoders.
@@ -139,7 +139,7 @@ def build_resampling(metrics: pd.DataFrame, study: Study) -> Table:
         for size in sizes:
             mean = _resampled(cells, "disparity", model, size)
             error = _resampled(cells, "standard_error", model, size)
-            texts += [cells.text(mean), cells.text(error) if mean.known else MISSING]
+            texts += [cells.text(mean), format_number(error.value, 4) if mean.known else MISSING]
         rows.append((study.title(model), *texts))
     return Table(
         title="Gender disparity in balanced samples of different sizes",
@@ -158,6 +158,8 @@ def build_resampling(metrics: pd.DataFrame, study: Study) -> Table:
             f"Male minus Female recall with the {CHOICE_HEADING.lower()}. Raw: all images. Sample: "
             f"so many images of each gender, drawn without replacement {study.draws} times; Avg is "
             "the mean and Error the standard error of the mean over the draws.",
+            *sign_notes(rows, study),
+            CSV_NOTE,
             *_too_large(rows, smallest),
             f"Answers are read by the {JUDGE_NAMES[study.table_judge]}; invalid ones count as "
             "wrong.",

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from vlmfair.config import parse_yaml
 from vlmfair.errors import ConfigError
 from vlmfair.papers.vl_bicle.tasks import GENDERS
+from vlmfair.prompts_file import check_digests, read_prompts_file, stated_digests
 from vlmfair.provenance import sha256_of_text
 
 PROMPTS = ("pronoun", "caption", "direct", "cot")
@@ -93,21 +92,9 @@ def load_prompts(path: str | PathLike[str]) -> Prompts:
     Raises ConfigError on a missing file or key, pronouns or labels that do not fit each other, and
     a text that does not have the SHA-256 stated in the file.
     """
-    try:
-        source = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: the prompts file is missing. Restore it from the repository."
-        ) from error
-    content = parse_yaml(source, path)
-    try:
-        prompts = _read(content, sha256_of_text(source))
-        stated = {str(name): str(digest) for name, digest in content["sha256"].items()}
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ConfigError(
-            f"{path}: the key {error} is missing or has another form. "
-            f"Compare with the file in the repository."
-        ) from error
+    prompts, stated = read_prompts_file(
+        path, lambda content, digest: (_read(content, digest), stated_digests(content))
+    )
     _check(prompts, stated, path)
     return prompts
 
@@ -147,9 +134,4 @@ def _check(prompts: Prompts, stated: Mapping[str, str], path: str | PathLike[str
             f"{path}: label_sets.pronoun must list {' and '.join(map(repr, expected))}, in this "
             f"order: the pronouns as they continue the prefix. Restore them."
         )
-    for name, digest in prompt_digests(prompts).items():
-        if stated.get(name) != digest:
-            raise ConfigError(
-                f"{path}: the text of {name} is not the one that its SHA-256 stands for. Restore "
-                f"the text, or write sha256.{name}: {digest} if the change is meant."
-            )
+    check_digests(path, stated, prompt_digests(prompts))
