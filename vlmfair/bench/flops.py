@@ -18,7 +18,7 @@ from transformers import DynamicCache
 
 from vlmfair.bench.meter import META, MeteredFamily
 from vlmfair.inference.forward import Forward, feature_table
-from vlmfair.inference.groups import Layouts, group_prompts, image_key
+from vlmfair.inference.groups import Layouts, group_prompts, image_keys
 from vlmfair.inference.prefix import common_length
 from vlmfair.inference.prepare import Prepared
 from vlmfair.inference.shared import MOST_GENERATED, MOST_SCORED, default_pack_tokens
@@ -72,7 +72,7 @@ def our_flops(metered: MeteredModel, prompts: Sequence[Prepared], new_tokens: in
         images = {
             key: image
             for item in group
-            for key, image in zip(image_key(item), item.images, strict=True)
+            for key, image in zip(image_keys(item), item.images, strict=True)
         }
         encoded = family.encode_images(model, list(images.values()))
         features = dict(zip(images, encoded, strict=True))

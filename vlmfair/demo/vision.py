@@ -173,23 +173,3 @@ def _train_stage(
         schedule.step()
         if step % 100 == 0 or step == steps - 1:
             LOGGER.info("vision step %d of %d: loss %.3f", step, steps, loss.item())
-
-
-@torch.no_grad()
-def vision_accuracy(
-    tower: CLIPVisionModel,
-    heads: AttributeHeads,
-    pool: NDArray[np.uint8],
-    scenes: Sequence[Scene],
-) -> dict[str, float]:
-    """Share of right answers per attribute, each read from the patches that tell it."""
-    targets = torch.tensor([attribute_targets(scene) for scene in scenes])
-    right = torch.zeros(len(HEADS))
-    for start in range(0, len(pool), 256):
-        pixels = torch.from_numpy(normalise(pool[start : start + 256]))
-        patches = patch_features(tower, pixels)
-        for head in range(len(HEADS)):
-            values = heads(patches[:, head :: len(HEADS)].mean(dim=1))[head]
-            hits = values.argmax(1) == targets[start : start + 256, head]
-            right[head] += hits.sum()
-    return {name: float(right[head] / len(pool)) for head, name in enumerate(HEADS)}

@@ -49,14 +49,9 @@ class Layout:
     rows: tuple[NDArray[np.int64], ...]
     tree: Segment
 
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest prompt."""
-        return max(len(prompt.ids) for prompt in self.arrays)
 
-
-def image_key(prepared: Prepared) -> list[ImageKey]:
-    """Return what tells a prompt's images apart: content and transform."""
+def image_keys(prepared: Prepared) -> list[ImageKey]:
+    """Return what tells each image of a prompt apart: its content and transform."""
     return [(ref.sha256, ref.transform) for ref in prepared.refs]
 
 
@@ -64,9 +59,8 @@ def group_prompts(prepared: Sequence[Prepared]) -> list[list[Prepared]]:
     """Return prompts by their first image: those of different ones share next to nothing."""
     groups: dict[ImageKey | None, list[Prepared]] = {}
     for item in prepared:
-        first = item.refs[0] if item.refs else None
-        key = (first.sha256, first.transform) if first is not None else None
-        groups.setdefault(key, []).append(item)
+        keys = image_keys(item)
+        groups.setdefault(keys[0] if keys else None, []).append(item)
     return list(groups.values())
 
 
@@ -95,7 +89,7 @@ class Layouts:
         sizes = [len(image.embeddings) for image in features.values()]
         numbers = {key: number for number, key in enumerate(features)}
         arrays = [self._prompt(item) for item in group]
-        images = [tuple(numbers[key] for key in image_key(item)) for item in group]
+        images = [tuple(numbers[key] for key in image_keys(item)) for item in group]
         # Layouts hold on to the arrays, so that an id cannot come to mean another prompt.
         key = (
             tuple(map(id, arrays)),

@@ -13,9 +13,9 @@ import torch
 
 from vlmfair.errors import InferenceError
 from vlmfair.inference.answers import AnswerMaker
-from vlmfair.inference.groups import ImageKey, image_key
+from vlmfair.inference.groups import ImageKey, image_keys
 from vlmfair.inference.limits import MemoryLimit
-from vlmfair.inference.prepare import WINDOW_IMAGES, Prepared, Preparer, windows
+from vlmfair.inference.prepare import WINDOW_IMAGES, Prepared, Preparer
 from vlmfair.inference.queries import Answer, Query
 from vlmfair.models.chat import ChatRenderer
 from vlmfair.models.families.base import ImageFeatures
@@ -43,7 +43,7 @@ class FeatureCache:
         wanted = {
             key: image
             for item in prepared
-            for key, image in zip(image_key(item), item.images, strict=True)
+            for key, image in zip(image_keys(item), item.images, strict=True)
         }
         missing = [key for key in wanted if key not in self._known]
         while missing:
@@ -99,19 +99,15 @@ class PlainEngine:
 
     def score(self, queries: Iterable[Query], temperatures: Sequence[float]) -> Iterator[Answer]:
         """Yield label logits and logsumexp; see `Engine.score`."""
-        for prepared in self._prepared(queries):
-            if isinstance(prepared, Answer):
-                yield prepared
-            else:
-                yield from self.score_prepared(prepared, temperatures, self.mode)
+        for ready, errors in self.preparer.windows(queries, lambda: self.mode):
+            yield from errors
+            yield from self.score_prepared(ready, temperatures, self.mode)
 
     def generate(self, queries: Iterable[Query]) -> Iterator[Answer]:
         """Yield greedy answers; see `Engine.generate`."""
-        for prepared in self._prepared(queries):
-            if isinstance(prepared, Answer):
-                yield prepared
-            else:
-                yield from self.generate_prepared(prepared, self.mode)
+        for ready, errors in self.preparer.windows(queries, lambda: self.mode):
+            yield from errors
+            yield from self.generate_prepared(ready, self.mode)
 
     def report(self) -> dict[str, Any]:
         """Return what was computed, for the manifest of the responses."""
@@ -141,17 +137,6 @@ class PlainEngine:
         return self._family.next_token_logits(
             self._model, self._ids(batch), self._image_arguments(batch, mode)
         )
-
-    def _prepared(self, queries: Iterable[Query]) -> Iterator[list[Prepared] | Answer]:
-        for window in windows(queries):
-            ready: list[Prepared] = []
-            for query in window:
-                prepared = self.preparer.prepare(query, self.mode)
-                if isinstance(prepared, Answer):
-                    yield prepared
-                else:
-                    ready.append(prepared)
-            yield ready
 
     def _batched(self, prepared: Sequence[Prepared], ask: Ask) -> Iterator[Answer]:
         groups: dict[tuple[Any, ...], list[Prepared]] = {}
@@ -193,7 +178,7 @@ class PlainEngine:
             return {}
         if mode == "image_features":
             features = self.features.get(batch)
-            keys = [key for item in batch for key in image_key(item)]
+            keys = [key for item in batch for key in image_keys(item)]
             return self._family.features_as_inputs([features[key] for key in keys])
         tensors = self._family.join_images(images)
         return {name: self._as_input(tensor) for name, tensor in tensors.items()}

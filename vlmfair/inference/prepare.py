@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,8 +82,26 @@ class Preparer:
         labels = self._renderer.label_tokens(prompt, query.labels).ids if query.labels else ()
         return Prepared(query, ids, labels, refs, images)
 
+    def windows(
+        self, queries: Iterable[Query], mode: Callable[[], str]
+    ) -> Iterator[tuple[list[Prepared], list[Answer]]]:
+        """Yield bounded runs of queries: those made ready, and the answers of the others.
 
-def windows(queries: Iterable[Query]) -> Iterator[list[Query]]:
+        `mode` gives the inference mode that error answers name, as it is by then.
+        """
+        for window in _windows(queries):
+            ready: list[Prepared] = []
+            errors: list[Answer] = []
+            for query in window:
+                prepared = self.prepare(query, mode())
+                if isinstance(prepared, Answer):
+                    errors.append(prepared)
+                else:
+                    ready.append(prepared)
+            yield ready, errors
+
+
+def _windows(queries: Iterable[Query]) -> Iterator[list[Query]]:
     """Yield runs of queries that together have a bounded number of questions and images."""
     window: list[Query] = []
     images: set[ImageRef] = set()

@@ -25,7 +25,7 @@ from vlmfair.inference.generate import greedy
 from vlmfair.inference.groups import Layout, Layouts, group_prompts
 from vlmfair.inference.limits import MemoryLimit
 from vlmfair.inference.plain import PlainEngine
-from vlmfair.inference.prepare import Prepared, windows
+from vlmfair.inference.prepare import Prepared
 from vlmfair.inference.queries import Answer, Query
 from vlmfair.inference.selfcheck import (
     FLOORS,
@@ -123,14 +123,8 @@ class SharedPrefixEngine:
         }
 
     def _answer(self, queries: Iterable[Query], temperatures: _Temperatures) -> Iterator[Answer]:
-        for window in windows(queries):
-            ready: list[Prepared] = []
-            for query in window:
-                prepared = self._plain.preparer.prepare(query, self.mode)
-                if isinstance(prepared, Answer):
-                    yield prepared
-                else:
-                    ready.append(prepared)
+        for ready, errors in self._plain.preparer.windows(queries, lambda: self.mode):
+            yield from errors
             groups = group_prompts(ready)
             self._choose_modes(groups, temperatures is None)
             others: dict[str, list[Prepared]] = {}

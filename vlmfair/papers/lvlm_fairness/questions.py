@@ -19,7 +19,6 @@ from vlmfair.provenance import sha256_of_text
 CHOICES = ("Yes", "No", "Unknown")
 # Stage two of the rationale; its answers are those of the single choice.
 FINAL = "final"
-FACET_PROMPTS = ("p1", "p2", "p3")
 UTKFACE_PROMPTS = ("gender", "race")
 # The 13 classes with the largest differences in gender presentation, in the order of the tables.
 OCCUPATIONS = (
