@@ -90,6 +90,7 @@ PLANTED_STAGES = (
 CONTROL_STAGES = (
     Stage(400, 400, 8e-4, COMPARING),
     Stage(240, 240, 7e-4, {**COMPARING, "final": 4}),
+    Stage(300, 300, 7e-4, {**COMPARING, "final": 4, "zero-shot": 4, "contexts": 4}),
 )
 
 

@@ -19,6 +19,8 @@ from vlmfair.errors import ConfigError
 
 GROUP_EFFECTS = ("gender", "age", "skin_tone", "race", "interaction")
 FIVE_RACES = ("white", "black", "asian", "indian", "others")
+# The logit of "her" that the control has for people who show no gender, whatever their occupation.
+CONTROL_PRONOUN = -0.8
 _TO_FIVE_RACES = {
     "White": "white",
     "Black": "black",
@@ -68,12 +70,16 @@ class PlantedTable:
         return tuple(self.traits["words"])
 
     def control(self) -> PlantedTable:
-        """The same table without any effect of a group or of demonstrations."""
+        """The same table without any effect of a group or of demonstrations.
+
+        Who shows no gender is `CONTROL_PRONOUN` of being "her" in every occupation: at 0 the
+        likelier pronoun would be a coin toss, which any rounding decides.
+        """
         table = copy.deepcopy(self)
         for word in table.traits["words"].values():
             word["effects"] = []
         words = table.gender_words
-        words["occupation"] = dict.fromkeys(words["occupation"], 0.0)
+        words["occupation"] = dict.fromkeys(words["occupation"], CONTROL_PRONOUN)
         words["demonstrations"] = 0.0
         words["caption_cells"] = []
         unsure = (words["caption_hooded"]["man"] + words["caption_hooded"]["woman"]) / 2
