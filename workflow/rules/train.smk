@@ -1,14 +1,14 @@
-"""The demo's models, trained anew; only on request, because their weights are committed."""
+"""The demo's models and pipelines, trained anew; only on request: their weights are committed."""
 
 
 rule train_demo_models:
     input:
-        planted="resources/demo/planted.yaml",
-        prompts="resources/prompts/gras.yaml",
+        planted="<resources>/demo/planted.yaml",
+        prompts="<resources>/prompts/gras.yaml",
         encoder_texts=[
-            "resources/prompts/lvlm_fairness.yaml",
-            "resources/words/facet_classes.csv",
-            "resources/words/facet_wordnet.csv",
+            "<resources>/prompts/lvlm_fairness.yaml",
+            "<resources>/words/facet_classes.csv",
+            "<resources>/words/facet_wordnet.csv",
         ],
     output:
         planted=directory("results/demo_models/tiny-planted"),
@@ -35,3 +35,26 @@ rule train_demo_models:
         "Training the demo's two models and its encoders with fixed steps and seed"
     script:
         "../scripts/train_demo_models.py"
+
+
+rule train_demo_pipelines:
+    output:
+        sd3=directory("results/demo_models/tiny-sd3"),
+        flux=directory("results/demo_models/tiny-flux"),
+    log:
+        "<logs>/train_demo_pipelines.log",
+    benchmark:
+        "<benchmarks>/train_demo_pipelines.tsv"
+    retries: 0
+    conda:
+        "../../envs/synthesis.yaml"
+    threads: 2
+    resources:
+        mem_mb=growing(6000),
+        runtime=growing(180),
+    params:
+        code=code("train_demo_pipelines"),
+    message:
+        "Training the demo's two text-to-image pipelines with fixed steps and seed"
+    script:
+        "../scripts/train_demo_pipelines.py"
