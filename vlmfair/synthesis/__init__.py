@@ -1,0 +1,1 @@
+"""Draws images from captions with text-to-image pipelines of diffusers."""
