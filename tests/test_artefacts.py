@@ -18,6 +18,8 @@ from vlmfair.papers.gras.figures import FIGURES as FIGURE_DRAWERS
 from vlmfair.papers.gras.tables import TABLES as TABLE_BUILDERS
 from vlmfair.papers.lvlm_fairness.figures import FIGURES as LVLM_FIGURES
 from vlmfair.papers.lvlm_fairness.tables import TABLES as LVLM_TABLES
+from vlmfair.papers.vl_bicle.tables import MODEL_TABLES as BICLE_MODEL_TABLES
+from vlmfair.papers.vl_bicle.tables import TABLES as BICLE_TABLES
 
 # Highest table and figure numbers of the papers; VL-BICLE's tables 6 to 37 and 50 onwards belong to
 # appendices whose numbering its text does not give: they have speaking names.
@@ -80,6 +82,13 @@ def test_appendices_without_a_number_have_a_speaking_name(artefacts: tuple[Artef
         "vl_bicle_table_dci",
         "vl_bicle_table_visual_cot",
         "vl_bicle_table_synthetic",
+        "vl_bicle_table_drawn_images",
+        "vl_bicle_table_claims",
+        "vl_bicle_table_scorecard",
+        "vl_bicle_table_unrevealed",
+        "vl_bicle_table_funnel",
+        "vl_bicle_table_deviations",
+        "vl_bicle_figure_synthetic",
     ]
 
 
@@ -100,6 +109,13 @@ def test_all_of_lvlm_fairness_is_built_but_its_illustration(
     assert {entry.stem for entry in own if entry.kind == "table"} == set(LVLM_TABLES)
     assert {entry.stem for entry in own if entry.kind == "figure"} == set(LVLM_FIGURES)
     assert not any(entry.family for entry in own)
+
+
+def test_every_built_table_of_vl_bicle_has_a_builder(artefacts: tuple[Artefact, ...]) -> None:
+    tables = [entry for entry in built_artefacts(artefacts, "vl_bicle") if entry.kind == "table"]
+
+    assert {entry.stem for entry in tables if not entry.family} == set(BICLE_TABLES)
+    assert {entry.stem for entry in tables if entry.family} == set(BICLE_MODEL_TABLES)
 
 
 def test_what_is_built_has_a_builder(artefacts: tuple[Artefact, ...]) -> None:

@@ -82,7 +82,8 @@ def build(root: Path, files: list[Path], **more: object) -> str:
         "config": f"suite: {HOSTILE}",
         **more,
     }
-    build_report(ARTEFACTS, files, out, **settings)
+    artefacts = settings.pop("artefacts", ARTEFACTS)
+    build_report(artefacts, files, out, **settings)
     return out.read_text(encoding="utf-8")
 
 
@@ -183,6 +184,23 @@ def test_many_pictures_are_linked_relative_to_the_page(tmp_path: Path) -> None:
 def test_the_page_asks_nothing_from_the_network(tmp_path: Path) -> None:
     text = build(tmp_path, make_results(tmp_path))
     assert not re.search(r"https?://|@import|url\(|<script", text)
+
+
+def test_each_table_of_a_family_is_shown_with_its_model(tmp_path: Path) -> None:
+    table = Table("t", pd.DataFrame(), (Column("Model"),), (("x",),))
+    folder = tmp_path / "gras" / "tables"
+    files = [
+        file
+        for model in ("one", "two")
+        for file in write_table_files(table, folder / f"table_38-43_{model}", "tab:38")
+    ]
+    family = artefact("table", "38-43", family=True)
+
+    page = build(tmp_path, files, artefacts=[family])
+
+    assert Page(page).ids.count("gras_table_38-43-one") == 1
+    assert "Tables 38–43. table title: one" in page
+    assert "Tables 38–43. table title: two" in page
 
 
 def test_a_family_names_model_and_part(tmp_path: Path) -> None:

@@ -102,6 +102,26 @@ def test_a_long_table_breaks_over_pages() -> None:
     assert r"\endhead" in source
 
 
+def prose_table(rows: int) -> Table:
+    """Rows of text that wraps onto 14 lines of a narrow column."""
+    text = "some words of prose, " * 20
+    columns = (Column("Name", align="left"), Column("Text", align="left", width=2.0))
+    return Table("t", pd.DataFrame(), columns, tuple((f"row {i}", text) for i in range(rows)))
+
+
+@pytest.mark.parametrize(("rows", "parted"), [(1, False), (8, True)])
+def test_a_table_whose_text_is_higher_than_a_page_is_parted(rows: int, parted: bool) -> None:
+    assert (r"\begin{longtable}" in table_tex(prose_table(rows), "t")) == parted
+
+
+@needs_latex
+def test_no_float_is_higher_than_its_page(tmp_path: Path) -> None:
+    tables = {str(rows): table_tex(prose_table(rows), f"t{rows}") for rows in range(1, 9)}
+
+    assert too_wide(tables, tmp_path) == []
+    assert "Float too large" not in (tmp_path / "tables.log").read_text("utf-8", "replace")
+
+
 @needs_latex
 def test_hostile_tables_compile_and_fit_the_page(tmp_path: Path) -> None:
     long_rows = tuple((HOSTILE, f"{i}", "1", "2") for i in range(60))

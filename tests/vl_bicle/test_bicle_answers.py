@@ -106,9 +106,7 @@ def test_a_served_judge_is_asked_once_for_a_verdict(tmp_path: Path) -> None:
     own = items("visual_cot_direct", queries=2)
     requests = plan(own, ["RS"], shots=[0, 2], runs=2).requests
     responses = respond(requests, lambda request: "Answer: sitting")
-    asked, context = plan_verdicts(
-        [(requests, responses)], PROMPTS, requests_per_shard=9, max_new_tokens=64
-    )
+    asked, context = plan_verdicts([(requests, responses)], PROMPTS, shards=1, max_new_tokens=64)
 
     with fake_api.serve() as served:
         served.always = fake_api.reply(fake_api.completion("The answers differ.\nscore: 0.25"))

@@ -119,6 +119,23 @@ def test_a_shard_is_one_setting_and_run_with_all_shots_of_some_queries() -> None
     assert own_shots == [2] * 4 + [4] * 4
 
 
+def test_shards_may_hold_several_groups_each_with_its_shots_side_by_side() -> None:
+    own = items("coco_bias", queries=3)
+
+    requests = plan(own, ["MS", "BS"], shots=[0, 2, 4], runs=2, groups_per_shard=3).requests
+
+    # Zero shots, BS run 1 and BS run 2; then both runs of MS.
+    rows = [
+        (row["shard"], row["setting"], row["run"], row["shots"]) for row in requests.to_pylist()
+    ]
+    assert list(dict.fromkeys(rows)) == [
+        (0, "zero-shot", 1, 0),
+        *((0, "BS", run, k) for run in (1, 2) for k in (2, 4)),
+        *((1, "MS", run, k) for run in (1, 2) for k in (2, 4)),
+    ]
+    assert number_of_shards(6, 5, images_per_shard=6, groups_per_shard=3) == 2
+
+
 def test_request_ids_follow_what_is_asked_and_nothing_else() -> None:
     def ids(task: str = "dci", **changes: object) -> set[str]:
         own = items(task, samples(task))

@@ -78,7 +78,7 @@ def test_equal_pairs_of_answers_are_judged_once() -> None:
     responses = respond(requests, lambda request: next(texts))
 
     verdicts, contexts = plan_verdicts(
-        [(requests, responses)], PROMPTS, requests_per_shard=10, max_new_tokens=64
+        [(requests, responses)], PROMPTS, shards=1, max_new_tokens=64
     )
 
     # Two queries; three of four answers are there, and two of them are the same pair.
@@ -100,7 +100,7 @@ def test_verdicts_become_errors_and_missing_ones_none() -> None:
     said = ["Answer: sitting", "Thought: hm", "", None]
     responses = respond(requests, lambda request: said[list(ids).index(request["request_id"])])
     verdict_requests, _ = plan_verdicts(
-        [(requests, responses)], PROMPTS, requests_per_shard=10, max_new_tokens=64
+        [(requests, responses)], PROMPTS, shards=1, max_new_tokens=64
     )
     replies = {"sitting": "score: 0.7", "hm": "I cannot say"}
     replied = respond(verdict_requests, lambda request: replies[request["answer"]])
@@ -122,9 +122,7 @@ ids = plan(ITEMS, ["MS"], shots=[0, 2], runs=1).requests["request_id"].to_pylist
 def test_a_reply_that_failed_or_was_held_back_is_no_zero() -> None:
     requests = plan(ITEMS, [], shots=[0]).requests
     responses = respond(requests, lambda request: "Answer: " + request["gender"])
-    asked, _ = plan_verdicts(
-        [(requests, responses)], PROMPTS, requests_per_shard=1, max_new_tokens=9
-    )
+    asked, _ = plan_verdicts([(requests, responses)], PROMPTS, shards=2, max_new_tokens=9)
     replied = respond(asked, lambda request: None if request["answer"] == "Male" else "no")
     reasons = ["refused" if text else None for text in replied["text"].to_pylist()]
     place = replied.column_names.index("finish_reason")
@@ -154,5 +152,5 @@ def test_an_answer_that_was_never_judged_is_refused() -> None:
 
     with pytest.raises(ContractError, match="the answer 'red' to .* has no verdict"):
         judge_answers(requests, responses, verdicts={})
-    with pytest.raises(ConfigError, match="0 requests a shard"):
-        plan_verdicts([], PROMPTS, requests_per_shard=0, max_new_tokens=1)
+    with pytest.raises(ConfigError, match="0 shards"):
+        plan_verdicts([], PROMPTS, shards=0, max_new_tokens=1)

@@ -61,6 +61,11 @@ BARS = (
         2.5,
     ),
     Bar(
+        "icl_cpu_ratio_k8",
+        "the same for 24 captions of 12 tokens behind 8 demonstrations that all share",
+        4,
+    ),
+    Bar(
         "peak_memory_ratio",
         "memory above the loaded model: ours / a batch of 64 that repeats the shared beginning",
         0.3,

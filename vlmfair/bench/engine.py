@@ -9,6 +9,8 @@ from pathlib import Path
 
 from vlmfair.bench.cpu_time import compare_facet, compare_gras
 from vlmfair.bench.flops import floor_flops, our_flops, plain_flops
+from vlmfair.bench.icl_time import SIZE as ICL_SIZE
+from vlmfair.bench.icl_time import compare_icl
 from vlmfair.bench.memory import compare_memory
 from vlmfair.bench.real_models import caption_prompts, gras_prompts, llava_1_5_7b, qwen3_vl_8b
 from vlmfair.bench.recorded_tokens import Ids, load_token_ids, prompt_texts
@@ -34,14 +36,16 @@ def run(resources: Path) -> dict[str, float]:
     questions = dict(zip(texts["gras_paper"], ids["gras_paper"], strict=True))
     facet = dict(zip(texts["facet"], ids["facet"], strict=True))
     with tempfile.TemporaryDirectory() as name:
-        model, shard = Path(name, "model"), Path(name, "shard")
+        model, icl, shard = (Path(name, part) for part in ("model", "icl", "shard"))
         write_small_llava(model, Size())
+        write_small_llava(icl, ICL_SIZE)
         shard.mkdir()
         parts: Sequence[Callable[[], Mapping[str, float]]] = (
             lambda: gras_flops(ids["gras_paper"], ids["gras_released"]),
             caption_flops,
             lambda: compare_gras(model, _first(questions, CPU_QUESTIONS)),
             lambda: compare_facet(model, facet),
+            lambda: compare_icl(icl),
             lambda: compare_memory(model, _first(questions, MEMORY_QUESTIONS)),
             lambda: measure_resume(shard, resources),
         )

@@ -114,12 +114,11 @@ def build_report(
             continue
         key = artefact.paper
         paper = papers.setdefault(key, Paper(key, summaries.get(key, Summary(key))))
-        item = _item(artefact, built, out, Markup(captions.get(artefact.id, "")), embed)
-        if item is None:
+        items = _items(artefact, built, out, Markup(captions.get(artefact.id, "")), embed)
+        if not items:
             reason = artefact.reason or "It was not part of this run."
             paper.missing.append((_heading(artefact), reason))
-        else:
-            paper.items.append(item)
+        paper.items += items
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["count"] = format_count
     page = environment.from_string(Path(template).read_text(encoding="utf-8")).render(
@@ -151,31 +150,42 @@ def _by_name(files: Iterable[str | os.PathLike[str]]) -> dict[tuple[str, str], d
     return built
 
 
-def _item(
+def _items(
     artefact: Artefact,
     built: Mapping[tuple[str, str], Mapping[str, Path]],
     out: Path,
     caption: Markup,
     embed: bool,
-) -> Item | None:
+) -> list[Item]:
+    """Return what the page shows of an artefact: a figure of all files, or each table by itself."""
     if not artefact.built:
-        return None
+        return []
     key, stem = artefact.paper, artefact.stem
     members = [name for name in built if name == (key, stem)]
     if artefact.family:
         members = [name for name in built if name[0] == key and name[1].startswith(f"{stem}_")]
     heading = _heading(artefact)
     if artefact.kind == "table":
-        for name in members:
-            links = _links(built[name], out)
-            table = _table_of(built[name]["html"])
-            return Item(artefact.id, heading, caption, table, _hint(table), links=links)
+        return [
+            _table_item(artefact, built[name], out, caption, name[1].removeprefix(stem).lstrip("_"))
+            for name in members
+        ]
     pictures = tuple(
         _picture(built[name], out, heading, _member(name[1], stem), embed)
         for name in members
         if "png" in built[name]
     )
-    return Item(artefact.id, heading, caption, pictures=pictures) if pictures else None
+    return [Item(artefact.id, heading, caption, pictures=pictures)] if pictures else []
+
+
+def _table_item(
+    artefact: Artefact, endings: Mapping[str, Path], out: Path, caption: Markup, model: str
+) -> Item:
+    """Return a table; one of a family has its model in anchor and heading."""
+    table, heading, anchor = _table_of(endings["html"]), _heading(artefact), artefact.id
+    if model:
+        heading, anchor = f"{heading}: {model}", f"{anchor}-{model}"
+    return Item(anchor, heading, caption, table, _hint(table), links=_links(endings, out))
 
 
 def _heading(artefact: Artefact) -> str:

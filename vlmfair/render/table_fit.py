@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from vlmfair.render.table import Table, spanners
+from vlmfair.render.table import Table, cells, spanners
 
 # Text width and height of LaTeX's standard article class on letter paper, in points.
 PAGE_WIDTH, PAGE_HEIGHT = 345.0, 550.0
 _INCH = 72.27  # points
 # Font size, width of a digit of Computer Modern in points, space at each side of a column.
 _SIZES = (("small", 4.65, 6.0), ("footnotesize", 4.3, 4.0), ("scriptsize", 4.05, 3.0))
+# Distance between lines in points, by font size; notes below a table are in footnotesize.
+_LEADING = {"small": 11.0, "footnotesize": 9.5, "scriptsize": 8.0}
+_CAPTION = 36.0  # points that a caption and the rules of a table take
 # How much of its stated width a column may lose.
 _SHRINKS = (1.0, 0.85, 0.7)
 _LONG_NAME, _SHORTEST_HEADING = 16, 7  # digits
@@ -57,6 +60,30 @@ def fit_columns(table: Table) -> Fit:
         if sum(fit.widths) + 2 * fit.padding * len(fit.widths) <= room[fit.turned]:
             return fit
     return fits[-1]
+
+
+def is_too_high(table: Table, fit: Fit) -> bool:
+    """Return whether a table with its notes is higher than one page, so that it has to be parted.
+
+    One that is also wider than the page is not: only as a whole it can be scaled down.
+    """
+    width, height = PAGE_WIDTH, PAGE_HEIGHT
+    if fit.turned:
+        width, height = height, width
+    if sum(fit.widths) + 2 * fit.padding * len(fit.widths) > width:
+        return False
+    lines = sum(
+        max(
+            len(folded_lines(cell.text, room / fit.character)) if room and cell.span else 1
+            for cell, room in zip(row, fit.fixed)
+        )
+        for row in cells(table)
+    )
+    headings = [heading_lines(table, i) for i in range(len(table.columns))]
+    lines += max(map(len, headings)) + bool(spanners(table.columns))
+    _, character, _ = _SIZES[1]
+    notes = sum(len(folded_lines(note, width / character)) for note in table.notes)
+    return _CAPTION + lines * _LEADING[fit.size] + notes * _LEADING["footnotesize"] > height
 
 
 def heading_lines(table: Table, position: int, room: float | None = None) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cache
 import jinja2
 
 from vlmfair.render.table import Column, Table, cells, spanners
-from vlmfair.render.table_fit import Fit, fit_columns, folded_lines, heading_lines
+from vlmfair.render.table_fit import Fit, fit_columns, folded_lines, heading_lines, is_too_high
 
 LONGEST_ON_ONE_PAGE = 45
 
@@ -122,13 +122,14 @@ def _template() -> jinja2.Template:
 
 
 def table_tex(table: Table, label: str) -> str:
-    """Return the table as a LaTeX float with booktabs rules, or a longtable if it is long.
+    """Return the table as a LaTeX float with booktabs rules, or a longtable if it is long or high.
 
     It fits the text of a standard article page: in smaller print where it must, turned by 90
     degrees where that is not enough, and a float that is wider still is scaled down.
     """
     shown = cells(table)
-    fit, long = fit_columns(table), len(table.rows) > LONGEST_ON_ONE_PAGE
+    fit = fit_columns(table)
+    long = len(table.rows) > LONGEST_ON_ONE_PAGE or is_too_high(table, fit)
     headings = [
         heading_lines(table, i, width and width / fit.character)
         for i, width in enumerate(fit.fixed)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
 from vlmfair.errors import ContractError
-from vlmfair.papers.vl_bicle.questions import Prompts
+from vlmfair.papers.vl_bicle.questions import Prompts, load_prompts
 from vlmfair.papers.vl_bicle.tasks import (
     CAPTIONING,
     EXAMPLE,
@@ -23,7 +24,12 @@ from vlmfair.papers.vl_bicle.tasks import (
 from vlmfair.text.answers import normalise
 from vlmfair.text.gender import gendered_caption
 from vlmfair.text.neutralise import neutralise
-from vlmfair.text.words import GenderWords, NeutralWords
+from vlmfair.text.words import (
+    GenderWords,
+    NeutralWords,
+    load_gender_words,
+    load_neutral_words,
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,15 @@ class Wording:
     prompts: Prompts
     words: GenderWords
     neutral: NeutralWords
+
+
+def load_wording(
+    prompts: str | PathLike[str], words: str | PathLike[str], word_list: str
+) -> Wording:
+    """Read prompts and word lists from their files; `word_list` as `load_gender_words` has it."""
+    return Wording(
+        load_prompts(prompts), load_gender_words(words, word_list), load_neutral_words(words)
+    )
 
 
 # What each dataset adds to the columns of SAMPLES.

@@ -20,6 +20,7 @@ from vlmfair.stats.multiplicity import benjamini_hochberg
 from vlmfair.stats.proportions import wilson_interval
 
 SHIFTED = {"error_rate": "error_shift", "revealed_error_rate": "revealed_error_shift"}
+DECIMALS = 9
 # Shares of answers, whose single runs have a Wilson interval.
 SHARES = ("error_rate", "reveal_rate", "revealed_error_rate", "both_rate", "neutral_rate")
 
@@ -145,7 +146,8 @@ def interval(replicates: Floats) -> tuple[float, float] | None:
         return None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
-        low, high = percentile_interval(replicates)
+        # Equal numbers differ by rounding, and their difference shall be 0.
+    low, high = percentile_interval(np.round(replicates, DECIMALS))
     return float(low), float(high)
 
 

@@ -67,20 +67,26 @@ def plan_task(
     shots: Sequence[int],
     images_per_shard: int,
     max_new_tokens: int,
+    groups_per_shard: int = 1,
     most_images: int | None = None,
 ) -> Plan:
     """Return one request per cell and query; a cell is a setting, a number of shots and a run.
 
     `contexts` are the tables of all settings and runs, that of zero shots among them. Cells whose
-    prompts hold more than `most_images` images are left out and listed. Shards hold the queries
-    of one setting and run, `images_per_shard` of them with all numbers of shots, so that the
-    engine finds shared demonstrations side by side. The result is a REQUESTS table with `task`,
-    `experiment`, `dataset`, `prompt`, `setting`, `shots`, `run`, `image_source`, `gender`, `truth`,
-    `question` and `rendering`. Raises ConfigError on numbers that are not positive and when the
-    model takes no cell at all, ContractError on a context that shows a query or misses one.
+    prompts hold more than `most_images` images are left out and listed. A shard holds
+    `images_per_shard` queries of `groups_per_shard` pairs of setting and run with all numbers of
+    shots, so that the engine finds shared demonstrations side by side. The result is a REQUESTS
+    table with `task`, `experiment`, `dataset`, `prompt`, `setting`, `shots`, `run`, `image_source`,
+    `gender`, `truth`, `question` and `rendering`. Raises ConfigError on numbers that are not
+    positive and when the model takes no cell at all, ContractError on a context that shows a query
+    or misses one.
     """
-    if max_new_tokens < 1:
-        raise ConfigError(f"vl_bicle: max_new_tokens is {max_new_tokens}. Write at least 1.")
+    for name, number in (
+        ("max_new_tokens", max_new_tokens),
+        ("groups_per_shard", groups_per_shard),
+    ):
+        if number < 1:
+            raise ConfigError(f"vl_bicle: {name} is {number}. Write at least 1.")
     transform = entry.image_transforms.get(items.task.samples, "none")
     if transform != "none":
         raise ConfigError(
@@ -106,23 +112,27 @@ def plan_task(
             f"nothing about {items.task.name}. Take it out of vl_bicle.models."
         )
     groups = list(dict.fromkeys((cell.setting, cell.image_source, cell.run) for cell in cells))
-    shards = {group: number * chunks for number, group in enumerate(groups)}
     parts = []
-    for cell in sorted(cells, key=lambda cell: cell.shots):
-        first = shards[(cell.setting, cell.image_source, cell.run)]
-        parts.append(_requests(items, cell, first, images_per_shard, max_new_tokens))
+    for place, group in enumerate(groups):
+        first = place // groups_per_shard * chunks
+        own = [c for c in cells if (c.setting, c.image_source, c.run) == group]
+        for cell in sorted(own, key=lambda cell: cell.shots):
+            parts.append(_requests(items, cell, first, images_per_shard, max_new_tokens))
     table = pa.concat_tables(parts).unify_dictionaries()
-    # The order within a shard stays: few shots first, queries in their order.
+    # The order within a shard stays: one group after the other, few shots first.
     order = np.argsort(table["shard"].to_numpy(), kind="stable")
     return Plan(conform(table.take(pa.array(order)), REQUESTS), tuple(skipped))
 
 
-def number_of_shards(number_of_queries: int, groups: int, images_per_shard: int) -> int:
+def number_of_shards(
+    number_of_queries: int, groups: int, images_per_shard: int, groups_per_shard: int = 1
+) -> int:
     """Return the number of shards of `groups` pairs of setting and run, zero shots included.
 
-    Raises ConfigError when `images_per_shard` is not positive.
+    Raises ConfigError when a number for a shard is not positive.
     """
-    return groups * shard_count(number_of_queries, images_per_shard)
+    chunks = shard_count(number_of_queries, images_per_shard)
+    return shard_count(groups, groups_per_shard) * chunks
 
 
 def _cells(table: pa.Table, shots: Sequence[int]) -> list[_Cell]:

@@ -66,19 +66,19 @@ def plan_verdicts(
     asked: Iterable[tuple[pa.Table, pa.Table]],
     prompts: Prompts,
     *,
-    requests_per_shard: int,
+    shards: int,
     max_new_tokens: int,
 ) -> tuple[pa.Table, pa.Table]:
     """Return the requests to a language model that judges, and their one context.
 
     `asked` are pairs of requests and responses of visual questions; equal pairs of answers are
-    judged once, answers that are empty or failed never. Requests carry `question`, `truth` and
-    `answer`. Raises ConfigError on numbers that are not positive.
+    judged once, answers that are empty or failed never, and spread evenly over `shards`. Requests
+    carry `question`, `truth` and `answer`. Raises ConfigError on numbers that are not positive.
     """
-    if requests_per_shard < 1 or max_new_tokens < 1:
+    if shards < 1 or max_new_tokens < 1:
         raise ConfigError(
-            f"vl_bicle: the judge has {requests_per_shard} requests a shard and {max_new_tokens} "
-            f"new tokens. Write at least 1 for both."
+            f"vl_bicle: the judge has {shards} shards and {max_new_tokens} new tokens. "
+            f"Write at least 1 for both."
         )
     pairs: dict[Pair, str] = {}
     for requests, responses in asked:
@@ -91,7 +91,7 @@ def plan_verdicts(
                 pairs.setdefault(pair, str(sample))
     rows = [_request(pair, pairs[pair], prompts, max_new_tokens) for pair in sorted(pairs)]
     for place, row in enumerate(rows):
-        row["shard"] = place // requests_per_shard
+        row["shard"] = place * shards // len(rows)
     return _as_requests(rows), judge_context(prompts)
 
 
