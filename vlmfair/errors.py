@@ -15,6 +15,10 @@ class RawDataError(VlmfairError):
     """A raw dataset is missing, incomplete, or not in its as-distributed format."""
 
 
+class RetrievalError(VlmfairError):
+    """A download failed, was refused, or is not what was announced."""
+
+
 class ContractError(VlmfairError):
     """A table between two steps breaks its schema, misses a row, or has one twice."""
 
@@ -25,6 +29,10 @@ class ModelError(VlmfairError):
 
 class InferenceError(VlmfairError):
     """A model gave numbers that are not numbers, or an answer that cannot be stored."""
+
+
+class TypesettingError(VlmfairError):
+    """LaTeX is not installed, or it does not take a table."""
 
 
 def reason_of(error: BaseException) -> str:

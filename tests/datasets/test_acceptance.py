@@ -91,8 +91,8 @@ def test_the_swapped_numbers_are_recorded_with_the_right_ones(sheet: dict) -> No
 
 
 def test_a_dataset_without_printed_counts_says_so(sheet: dict) -> None:
-    with pytest.raises(ConfigError, match="fairface: no counts are known to compare with. Write"):
-        acceptance_of(sheet, "fairface")
+    with pytest.raises(ConfigError, match="visual_cot: no counts are known to compare with. Write"):
+        acceptance_of(sheet, "visual_cot")
 
 
 def test_a_misspelt_attribute_of_the_sheet_is_refused(root: Path, sheet: dict) -> None:

@@ -17,6 +17,7 @@ from vlmfair.datasets.checklist import (
     as_checklist,
     as_markdown,
     check_parsed,
+    check_raw,
     read_checklist,
     require_complete,
     write_checklist,
@@ -60,6 +61,7 @@ def parsed_with(name: str, groups: dict[str, dict[str, int]], reasons: list[str]
         "dataset": pa.array([name] * len(reasons), pa.string()),
         "record": pa.array([str(number) for number in range(len(reasons))], pa.string()),
         "reason": pa.array(reasons, pa.string()),
+        "detail": pa.array(["7 images lie below it"] * len(reasons), pa.string()),
     }
     return ParsedDataset(
         conform(pa.table(samples | labels), SAMPLES), conform(pa.table(problems), PROBLEMS)
@@ -68,8 +70,8 @@ def parsed_with(name: str, groups: dict[str, dict[str, int]], reasons: list[str]
 
 @pytest.fixture(scope="module")
 def facet(sheet: dict) -> CheckedDataset:
-    parsed = parsed_with("facet", TABLE_1["facet"], ["other_class", "image_missing", "ignored_box"])
-    return check_parsed("facet", "data/facet", parsed, sheet["facet"])
+    parsed = parsed_with("facet", TABLE_1["facet"], ["other_class", "unknown_class", "ignored_box"])
+    return check_parsed("facet", "data/facet", parsed, sheet["facet"], images=5481)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +81,9 @@ def utkface(sheet: dict) -> CheckedDataset:
     groups = {**TABLE_1["utkface"], "race": race}
     parsed = parsed_with("utkface", groups, [])
     options = {"policy": "paper_table1"}
-    return check_parsed("utkface", "data/utkface", parsed, sheet["utkface"], options=options)
+    return check_parsed(
+        "utkface", "data/utkface", parsed, sheet["utkface"], images=24106, options=options
+    )
 
 
 def test_a_download_with_the_counts_of_table_1_is_complete(facet, utkface):
@@ -87,10 +91,11 @@ def test_a_download_with_the_counts_of_table_1_is_complete(facet, utkface):
 
     require_complete(checklist, "check.md")
     counted = checklist[checklist["verdict"] != ""]
-    assert len(counted) == (1 + 2 + 4 + 4) + (1 + 2 + 5)
+    # The images of each, and of each the groups of Table 1.
+    assert len(counted) == 2 + (1 + 2 + 4 + 4) + (1 + 2 + 5)
     assert set(counted["verdict"]) == {"agrees"}
     first = checklist.iloc[0]
-    assert (first["found"], first["images"]) == ("yes", "5481")
+    assert (first["found"], first["images"], first["expected"]) == ("yes", "5481", "5481")
     assert first["left_out"] == "2", "a box that is ignored leaves no image out"
     asian = checklist[(checklist["group"] == "asian")].iloc[0]
     assert (asian["published"], asian["expected"], asian["counted"]) == ("4027", "3586", "3586")
@@ -101,7 +106,9 @@ def test_a_download_with_the_counts_of_table_1_is_complete(facet, utkface):
 def test_faces_counted_as_the_print_has_them_by_mistake_differ(sheet):
     parsed = parsed_with("utkface", TABLE_1["utkface"], [])
     options = {"policy": "paper_table1"}
-    checked = check_parsed("utkface", "data/utkface", parsed, sheet["utkface"], options=options)
+    checked = check_parsed(
+        "utkface", "data/utkface", parsed, sheet["utkface"], images=24106, options=options
+    )
 
     says = r"utkface race asian \(4027 for 3586\), utkface race indian \(3586 for 4027\)\. Do what"
     with pytest.raises(RawDataError, match=says):
@@ -118,7 +125,62 @@ def test_what_is_missing_is_listed_with_how_to_get_it(facet, sheet):
         require_complete(checklist, "results/check.md")
     text = as_markdown(checklist)
     assert "- utkface: Download part1.tar.gz" in text
-    assert "| utkface | data/utkface | yes       | no    |" in text
+    assert "| utkface | data/utkface | yes       | no    |        |          |" in text
+
+
+def test_images_that_the_labels_name_and_that_are_not_there_are_missing(sheet):
+    """Two images, and the seven below a folder that was not unpacked."""
+    reasons = ["image_missing", "image_empty", "folder_absent", "image_unreadable"]
+    parsed = parsed_with("facet", TABLE_1["facet"], reasons)
+    checked = check_parsed("facet", "data/facet", parsed, sheet["facet"], images=5481)
+
+    assert (checked.images, checked.expected) == (5481, 5490)
+    assert checked.next_step == (
+        "9 images are missing, such as 0, 1, 2: unpack or fetch what is missing."
+    )
+    with pytest.raises(RawDataError, match=r"without some images: facet \(5481 of 5490\)\. Do"):
+        require_complete(as_checklist([checked], drawn=False), "check.md")
+
+
+def test_photographs_may_vanish(sheet):
+    """VL-BICLE reached 670 of 690; how many are left is no mistake of the download."""
+    labels = {"gender": {"Male": 9}, "split": {"pool": 4, "queries": 5}}
+    parsed = parsed_with("visogender", labels, ["image_missing"] * 681)
+    checked = check_parsed("visogender", "raw", parsed, sheet["visogender"], images=9)
+
+    checklist = as_checklist([checked], drawn=False)
+
+    require_complete(checklist, "check.md")
+    assert checklist["verdict"].tolist() == ["may differ", "agrees", "may differ", "may differ"]
+    assert checked.next_step.startswith("681 images are missing, such as 0, 1, 2: photographs.csv")
+
+
+def test_counts_of_a_list_are_compared_where_the_list_is_used(sheet):
+    parsed = parsed_with("fairface", {"gender": {"Male": 2}, "race": {"White": 2}}, [])
+
+    listed = check_parsed("fairface", "raw", parsed, sheet["fairface"], images=2, listed=True)
+    whole = check_parsed("fairface", "raw", parsed, sheet["fairface"], images=2)
+
+    assert [count.group for count in listed.counts][:3] == ["all", "Male", "Female"]
+    assert whole.counts == ()
+
+
+def test_a_folder_that_cannot_be_read_is_not_found_and_says_why(sheet, tmp_path):
+    (tmp_path / "train").mkdir()
+
+    checked = check_raw("fairface", str(tmp_path), sheet["fairface"])
+
+    assert not checked.found
+    assert "fairface_label_train.csv" in checked.next_step
+
+
+def test_every_missing_dataset_is_named_also_where_there_are_many():
+    names = ["fairface", "ai_face", "facet", "utkface", "dci"]
+    checklist = as_checklist(
+        [CheckedDataset(name, f"data/{name}", True, False) for name in names], drawn=False
+    )
+    with pytest.raises(RawDataError, match="missing: fairface, ai_face, facet, utkface, dci. Do"):
+        require_complete(checklist, "check.md")
 
 
 def test_a_dataset_that_no_paper_asks_for_may_be_missing():
@@ -130,7 +192,7 @@ def test_other_skin_tones_point_to_the_rules_of_votes(sheet):
     tones = {"light": 2402, "medium": 1640, "dark": 326, "unknown": 1113}
     parsed = parsed_with("facet", {**TABLE_1["facet"], "skin_tone": tones}, [])
 
-    checked = check_parsed("facet", "data/facet", parsed, sheet["facet"])
+    checked = check_parsed("facet", "data/facet", parsed, sheet["facet"], images=5481)
 
     assert "vlmfair.datasets.facet.tone_counts" in checked.next_step
     assert "problems.parquet" not in checked.next_step, "no image is missing"
@@ -141,7 +203,8 @@ def test_other_skin_tones_point_to_the_rules_of_votes(sheet):
 
 def test_missing_images_point_to_the_problems(sheet):
     groups = {**TABLE_1["facet"], "gender": {"Male": 3820, "Female": 1660, "Unknown": 1}}
-    checked = check_parsed("facet", "data/facet", parsed_with("facet", groups, []), sheet["facet"])
+    parsed = parsed_with("facet", groups, [])
+    checked = check_parsed("facet", "data/facet", parsed, sheet["facet"], images=5481)
     assert "problems.parquet" in checked.next_step
 
 
@@ -149,8 +212,9 @@ def test_another_policy_than_that_of_the_printed_counts_is_named(sheet):
     groups = {"gender": {"Male": 12581, "Female": 11521}, "race": {"white": 24102}}
     parsed = parsed_with("utkface", groups, ["malformed_name"] * 4)
 
+    options = {"policy": "drop"}
     checked = check_parsed(
-        "utkface", "data/utkface", parsed, sheet["utkface"], options={"policy": "drop"}
+        "utkface", "data/utkface", parsed, sheet["utkface"], images=24106, options=options
     )
 
     assert checked.next_step.startswith(
@@ -160,7 +224,8 @@ def test_another_policy_than_that_of_the_printed_counts_is_named(sheet):
 
 def test_drawn_files_are_counted_without_a_verdict(sheet):
     groups = {"gender": {"Male": 2}, "age": {"young": 2}, "skin_tone": {"dark": 2}}
-    checked = check_parsed("facet", "raw/facet", parsed_with("facet", groups, []), sheet["facet"])
+    parsed = parsed_with("facet", groups, [])
+    checked = check_parsed("facet", "raw/facet", parsed, sheet["facet"], images=2)
 
     checklist = as_checklist([checked], drawn=True)
 
@@ -173,7 +238,7 @@ def test_drawn_files_are_counted_without_a_verdict(sheet):
 def test_records_after_a_filter_are_compared_too(sheet):
     parsed = parsed_with("dci", {"gender": {"Male": 3}, "split": {"pool": 1, "queries": 2}}, [])
 
-    checked = check_parsed("dci", "data/dci", parsed, sheet["dci"], asked_for=False)
+    checked = check_parsed("dci", "data/dci", parsed, sheet["dci"], images=3, asked_for=False)
 
     found = [(count.group, count.expected, count.found) for count in checked.counts]
     assert found == [("all records", 7805, 3), ("with the same gender in both", 371, 3)]

@@ -48,6 +48,7 @@ FETCH = (
 )
 IDX, OCCUPATION = "IDX", "Occupation"
 URL = ("URL type (Type NA if can't find)", "URL")
+NO_ADDRESS = ("", "na", "n/a", "nan")
 # The older names are those of the repository's first tables.
 GENDER = ("Occupation_perceived_gender", "Occupation_Gender")
 PARTICIPANT_GENDER = ("Participant_perceived_gender", "Participant_Gender")
@@ -106,7 +107,7 @@ def parse(
     `participant_gender` and `photograph`, which is the same for two addresses of one photograph.
     Raises RawDataError when the folder, a table or a column is missing, or nothing is usable.
     """
-    folder = _folder_of_tables(existing_folder(Path(raw_dir), "VisoGender", FETCH))
+    folder = folder_of_tables(existing_folder(Path(raw_dir), "VisoGender", FETCH))
     log = ProblemLog(NAME)
     rows = pd.concat([_read(folder, task, version, log) for task in TASKS], ignore_index=True)
     annotated = rows["relative"].tolist()
@@ -148,7 +149,8 @@ def photograph_of(url: str) -> str:
     return f"{host}{parts.path}{query}"
 
 
-def _folder_of_tables(folder: Path) -> Path:
+def folder_of_tables(folder: Path) -> Path:
+    """Return the folder that has OO/ and OP/, the raw folder or one in it; photographs go there."""
     places = [folder / place for place in FOLDERS]
     return next((place for place in places if (place / "OO").is_dir()), folder)
 
@@ -173,6 +175,24 @@ def table_path(folder: Path, task: str, version: str = NEWEST) -> Path:
             f"{folder / task}: no table {task}_Visogender_<day>.tsv{until} is there. {FETCH}"
         )
     return dated[days[-1]]
+
+
+def addresses(raw_dir: Path, version: str = NEWEST) -> list[tuple[str, str]]:
+    """Return number and address of the photograph of each row of both tables that has one.
+
+    Raises RawDataError as `parse` does, for what the tables lack.
+    """
+    folder = folder_of_tables(existing_folder(Path(raw_dir), "VisoGender", FETCH))
+    log = ProblemLog(NAME)
+    found = []
+    for task in TASKS:
+        table = read_label_file(
+            table_path(folder, task.name, version), [IDX, URL], log, fetch=FETCH, separator="\t"
+        )
+        name = next(name for name in URL if name in table.columns)
+        pairs = zip(table[IDX].str.strip(), table[name].str.strip(), strict=True)
+        found += [pair for pair in pairs if pair[1].casefold() not in NO_ADDRESS]
+    return found
 
 
 def _read(folder: Path, task: Task, version: str, log: ProblemLog) -> pd.DataFrame:
@@ -222,7 +242,7 @@ def _fault(row: dict[str, str], task: Task) -> tuple[str, str] | None:
     for name in ("gender", "participant_gender")[: len(task.genders)]:
         if row[name] not in GENDERS.values():
             return "unknown_gender", ""
-    if row["url"].casefold() in ("", "na", "n/a", "nan"):
+    if row["url"].casefold() in NO_ADDRESS:
         return "no_url", ""
     return None
 

@@ -1,29 +1,32 @@
 """Which datasets are there, and the counts that a paper prints of them."""
 
 
-# The list is a job of its own, so that it stays when the verdict is a failure.
+# The list is a job of its own, so that it stays when the verdict is a failure. It looks into the raw folders itself,
+# without opening an image: what is missing is to be known before anything is read for good.
 rule list_datasets:
     input:
         sheet=config["datasets_file"],
-        samples=files_of_readable("samples"),
-        problems=files_of_readable("problems"),
+        drawn=drawn_files_to_check(),
     output:
         table="<suite>/check.csv",
         text="<suite>/check.md",
     log:
         "<logs>/list_datasets.log",
+    benchmark:
+        "<benchmarks>/list_datasets.tsv"
     retries: 0
     conda:
         "../../envs/analysis.yaml"
+    threads: 2
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
         code=code("list_datasets"),
         datasets=datasets_to_check(),
-        readable=readable_datasets(),
         asked=ASKED_DATASETS,
         drawn=raw_files_are_drawn(),
+        state=state_of_raw_files,
     message:
         "Listing the datasets and counting their groups"
     script:
@@ -42,7 +45,10 @@ rule check:
         "../../envs/analysis.yaml"
     params:
         code=code("check"),
+        models_file=lookup("models_file", within=config),
+        models=asked_models(),
+        components=asked_components(),
     message:
-        "Checking that the datasets are there and as the papers count them"
+        "Checking that datasets and models are there, and datasets as the papers count them"
     script:
         "../scripts/check.py"

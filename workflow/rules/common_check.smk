@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+from vlmfair.folder_state import folder_state
+
 # The datasets that the questions of a paper that is built show.
 ASKED_DATASETS = sorted({name for names in IMAGES_OF.values() for name in names})
 
@@ -22,26 +24,34 @@ def missing_part(dataset):
     return "list" if path and not os.path.exists(path) else ""
 
 
-def readable_datasets():
-    """The datasets that are read for a check: those that are there; of drawn ones, those asked for."""
-    if raw_files_are_drawn():
-        return [name for name in checked_datasets() if name in ASKED_DATASETS]
-    return [name for name in checked_datasets() if not missing_part(name)]
+def drawn_files_to_check():
+    """The drawn raw folders and lists of the datasets that are asked for."""
+    if not raw_files_are_drawn():
+        return []
+    asked = [name for name in checked_datasets() if name in ASKED_DATASETS]
+    lists = [listed_images(SimpleNamespace(dataset=name)) for name in asked]
+    return [config["datasets"][name]["raw"] for name in asked] + [
+        path for path in lists if path
+    ]
 
 
-def files_of_readable(stem):
-    """A table of each dataset that is read for a check."""
-    return [f"<suite>/samples/{name}/{stem}.parquet" for name in readable_datasets()]
+def dataset_to_check(name):
+    """A dataset's name, raw folder, what it lacks and how to get that, list, and rules."""
+    wildcards = SimpleNamespace(dataset=name)
+    lacks = missing_part(name)
+    advice = list_advice(wildcards) if lacks == "list" else dataset_advice(wildcards)
+    raw, listed = config["datasets"][name]["raw"], listed_images(wildcards)
+    return name, raw, lacks, advice, listed, dataset_options(wildcards)
 
 
 def datasets_to_check():
-    """Each dataset of the config: name, raw folder, what it lacks, and the rules it is read by."""
-    return tuple(
-        (
-            name,
-            config["datasets"][name]["raw"],
-            missing_part(name),
-            dataset_options(SimpleNamespace(dataset=name)),
-        )
-        for name in checked_datasets()
-    )
+    """The same of each dataset of the config."""
+    return tuple(dataset_to_check(name) for name in checked_datasets())
+
+
+def state_of_raw_files(wildcards):
+    """What lies in the raw folders that were downloaded, so that a check looks anew when it changes."""
+    if raw_files_are_drawn():
+        return ()
+    folders = [config["datasets"][name]["raw"] for name in checked_datasets()]
+    return tuple(map(folder_state, [*folders, config["gras"]["selection_lists"]]))
