@@ -60,7 +60,8 @@ def test_every_model_is_named_with_everything_it_lacks() -> None:
         "mine.yaml: 3 of 5 models cannot be asked yet: unpinned (no revision), "
         "unknown (no module for the family martian), "
         "neither (no module for the family venusian and no revision). "
-        "Write revision: <40-hex commit of the model repository> in each entry; "
+        "Write revision: <40-hex commit of the model repository> in each entry, "
+        "or run snakemake fetch_models, which locks the newest ones; "
         "leave out the models of martian, venusian, or add these modules to "
         f"vlmfair/models/families (it has {', '.join(sorted(FAMILIES))})."
     )

@@ -114,6 +114,27 @@ def test_a_memory_that_cannot_be_written_only_costs_time(folder: Path, tmp_path:
     assert remembered_digests(folder, tmp_path / "file" / "memory.json") == EXPECTED
 
 
+def test_two_names_of_one_content_are_both_there(folder: Path, tmp_path: Path) -> None:
+    """The hub's cache has links, and the same content only once."""
+    (folder / "generation_config.json").symlink_to(folder / "config.json")
+
+    found = dict(remembered_digests(folder, tmp_path / "memory.json"))
+
+    assert found["generation_config.json"] == found["config.json"] == sha256("config.json")
+
+
+@pytest.mark.usefixtures("settled")
+def test_files_that_are_gone_are_forgotten(folder: Path, tmp_path: Path) -> None:
+    memory = tmp_path / "memory.json"
+    remembered_digests(folder, memory)
+    (folder / "config.json").unlink()
+    (folder / "model.safetensors").write_text("new")
+
+    remembered_digests(folder, memory)
+
+    assert list(json.loads(memory.read_text())) == [str(folder / "model.safetensors")]
+
+
 def test_an_adapter_that_is_merged_belongs_to_the_content(folder: Path, tmp_path: Path) -> None:
     for place, name in (("vision-lora", "adapter_config.json"), ("onnx", "config.json")):
         (folder / place).mkdir()

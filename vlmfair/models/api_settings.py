@@ -13,7 +13,12 @@ from vlmfair.errors import ConfigError
 BACKEND = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 # Keys that an entry of any backend may have.
-SHARED_KEYS = frozenset({"title", "revision", "image_transforms", "yes_form"})
+SHARED_KEYS = frozenset(
+    {
+        *("title", "repository", "revision", "image_transforms", "yes_form"),
+        *("kind", "memory_gb", "papers", "access", "get"),
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,24 @@ def needs_legacy_environment(family: str) -> bool:
     return family in ast.literal_eval(value)
 
 
+def most_images_of(family: str) -> int | None:
+    """Return how many images a prompt of a family can hold, read from the family's source.
+
+    None where nothing but the context limits it, and for a family without a module.
+    """
+    modules = _assigned("FAMILIES")
+    places = ast.literal_eval(modules) if isinstance(modules, ast.Dict) else {}
+    if family not in places:
+        return None
+    file = PACKAGE_ROOT / "models" / "families" / f"{places[family].rpartition('.')[2]}.py"
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "most_images" for target in node.targets
+        ):
+            return int(ast.literal_eval(node.value))
+    return None
+
+
 @functools.cache
 def _assigned(name: str) -> ast.expr | None:
     """Return what the source of the families assigns to a name."""
@@ -78,7 +96,10 @@ def unready_models(names: Sequence[str], registry: Mapping[str, ModelEntry]) -> 
         return ""
     remedies = []
     if any(entry.lacks_revision for entry in loaded):
-        remedies.append("write revision: <40-hex commit of the model repository> in each entry")
+        remedies.append(
+            "write revision: <40-hex commit of the model repository> in each entry, or run "
+            "snakemake fetch_models, which locks the newest ones"
+        )
     if without_module:
         remedies.append(
             f"leave out the models of {', '.join(without_module)}, or add these modules to "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from vlmfair.provenance import sha256_of_file, write_json
 CONTENT_SUFFIXES = frozenset(
     {".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py"}
 )
+# Where the digests of one working folder are remembered.
+MEMORY = Path(".snakemake/vlmfair_model_files.json")
 # A folder with this file in it is an adapter that is merged into the weights.
 ADAPTER_CONFIG = "adapter_config.json"
 # A file may change once more within one tick of the clock that stamps it: seconds to wait.
@@ -33,8 +36,10 @@ def content_files(folder: Path) -> list[Path]:
     ]
 
 
-def remembered_digests(folder: Path, memory: Path) -> tuple[tuple[str, str], ...]:
-    """Return name and SHA-256 of each of `content_files`.
+def remembered_digests(
+    folder: Path, memory: Path, files: Sequence[Path] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Return name and SHA-256 of each of `content_files`, or of the `files` of the folder.
 
     `memory` is a JSON file with the digests of earlier calls. A digest is taken from it while the
     file's size, times of modification and of status change, and inode are the same: the time
@@ -42,12 +47,13 @@ def remembered_digests(folder: Path, memory: Path) -> tuple[tuple[str, str], ...
     damaged or not writable only costs time.
     """
     known = _read(memory)
-    found = {
-        str(path.resolve()): (path.relative_to(folder).as_posix(), _stamp(path))
-        for path in content_files(folder)
-    }
+    # In the hub's cache two names of the same content are links to one file.
+    found = [
+        (str(path.resolve()), path.relative_to(folder).as_posix(), _stamp(path))
+        for path in (content_files(folder) if files is None else files)
+    ]
     digests, fresh = [], {}
-    for path, (name, stamp) in found.items():
+    for path, name, stamp in found:
         before = known.get(path)
         if isinstance(before, list) and before[:-1] == stamp:
             digests.append((name, str(before[-1])))
@@ -58,7 +64,9 @@ def remembered_digests(folder: Path, memory: Path) -> tuple[tuple[str, str], ...
             fresh[path] = [*stamp, digest]
     if fresh:
         with suppress(OSError):
-            write_json(memory, {**known, **fresh})
+            # Files that are gone need no memory.
+            there = {path: own for path, own in known.items() if Path(path).is_file()}
+            write_json(memory, {**there, **fresh})
     return tuple(digests)
 
 
