@@ -9,12 +9,12 @@ export OMP_WAIT_POLICY := PASSIVE
 demo: .venv/installed
 	$(BIN)/snakemake --cores all
 	@echo
-	@echo "Tables:  results/demo/{gras,lvlm_fairness}/tables/"
-	@echo "Figures: results/demo/{gras,lvlm_fairness}/figures/"
+	@echo "Tables:  results/demo/{gras,lvlm_fairness,vl_bicle}/tables/"
+	@echo "Figures: results/demo/{gras,lvlm_fairness,vl_bicle}/figures/"
 	@echo "Report:  results/demo/report/index.html"
 
 test: .venv/installed
-	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -22,7 +22,7 @@ test: .venv/installed
 	$(BIN)/python -m pytest
 
 format: .venv/installed
-	$(BIN)/snakefmt Snakefile workflow/rules
+	$(BIN)/snakefmt Snakefile workflow/Snakefile workflow/rules
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -29,7 +29,7 @@ def schema(root):
 def merged(base: dict, top: dict) -> dict:
     result = copy.deepcopy(base)
     for key, value in top.items():
-        result[key] = merged(result[key], value) if isinstance(value, dict) else value
+        result[key] = merged(result.get(key) or {}, value) if isinstance(value, dict) else value
     return result
 
 

@@ -57,6 +57,7 @@ def test_the_lock_pins_everything_that_is_asked_for(root, name):
         ("analysis", "requirements"),
         ("inference", "requirements"),
         ("inference-legacy", "requirements-legacy"),
+        ("synthesis", "requirements"),
     ],
 )
 def test_conda_environments_repeat_the_lock(root, name, lock):

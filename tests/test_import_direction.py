@@ -15,14 +15,20 @@ BASE = 0
 ORDER = (
     {"text", "stats", "audit"},
     {"datasets", "models"},
-    {"inference", "sheets"},
-    {"render"},
+    {"inference", "retrieval", "sheets"},
+    {"render", "synthesis"},
     {"papers"},
-    {"bench", "demo"},
+    {"bench", "cost", "demo"},
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER, start=BASE + 1) for part in parts}
 # The scripts that draw the demo's raw files and train its models; nobody else knows the demo.
-DEMO_SCRIPTS = {"draw_listed", "draw_raw", "draw_selection", "train_demo_models"}
+DEMO_SCRIPTS = {
+    "draw_listed",
+    "draw_raw",
+    "draw_selection",
+    "train_demo_models",
+    "train_demo_pipelines",
+}
 
 
 def module_name(path: Path, root: Path) -> str:

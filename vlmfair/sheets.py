@@ -14,6 +14,7 @@ from typing import Any
 from vlmfair.artefacts import Artefact, load_artefacts
 from vlmfair.config import check_config, read_yaml
 from vlmfair.errors import ConfigError
+from vlmfair.models.components import Component, load_components
 from vlmfair.models.registry import ModelEntry, load_registry
 
 
@@ -21,14 +22,15 @@ from vlmfair.models.registry import ModelEntry, load_registry
 class Sheets:
     """What the configuration refers to.
 
-    `models` has the settings of each model as written, `registry` the same as entries; `datasets`
-    has the facts about each dataset.
+    `models` has the settings of each model as written, with the locked revision where they state
+    none, `registry` the same as entries; `datasets` has the facts about each dataset.
     """
 
     models: Mapping[str, Mapping[str, Any]]
     registry: Mapping[str, ModelEntry]
     datasets: Mapping[str, Mapping[str, Any]]
     artefacts: tuple[Artefact, ...]
+    components: Mapping[str, Component]
 
 
 def load_sheets(config: Mapping[str, Any], root: Path, files: Iterable[str] = ()) -> Sheets:
@@ -50,12 +52,23 @@ def load_sheets(config: Mapping[str, Any], root: Path, files: Iterable[str] = ()
     generator = config["lvlm_fairness"]["generator"]
     if generator:
         _check_names([generator], registry, "config: lvlm_fairness.generator", models_file)
+    judge = config["vl_bicle"]["judge"]
+    if judge != "lexical":
+        _check_names([judge], registry, "config: vl_bicle.judge", models_file)
     _check_transforms(registry, datasets["datasets"], models_file, datasets_file)
     if config["drawn_seed"] is not None:
         _check_drawn_folders(config)
     artefacts = load_artefacts(root / "config" / "artefacts.yaml")
-    models = read_yaml(root / models_file)["models"]
-    return Sheets(models, registry, datasets["datasets"], artefacts)
+    models = {
+        name: _with_revision(settings, registry[name])
+        for name, settings in read_yaml(root / models_file)["models"].items()
+    }
+    components = load_components(root / models_file, name=models_file)
+    return Sheets(models, registry, datasets["datasets"], artefacts, components)
+
+
+def _with_revision(settings: dict[str, Any], entry: ModelEntry) -> dict[str, Any]:
+    return {**settings, "revision": entry.revision} if entry.locked else settings
 
 
 def models_by_paper(config: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -25,7 +25,13 @@ SMALL: dict[str, Any] = {
         "bootstraps": 50,
         "images_per_shard": 60,
     },
-    "datasets": {"facet": {"drawn_per_cell": 3}, "utkface": {"drawn_per_cell": 6}},
+    "datasets": {
+        "facet": {"drawn_per_cell": 3},
+        "utkface": {"drawn_per_cell": 6},
+        "coco_bias": {"drawn_per_cell": 1},
+        "dci": {"drawn_per_cell": 1},
+        "visual_cot": {"drawn_per_cell": 1},
+    },
     "lvlm_fairness": {
         "choice_prompts": ["p2"],
         "baselines": ["vit"],
@@ -34,7 +40,27 @@ SMALL: dict[str, Any] = {
         "resample_draws": 3,
         "bootstraps": 20,
     },
+    "vl_bicle": {
+        "shots": [0, 2],
+        "runs": 2,
+        "retrieval": ["SIIR", "SITR/balanced"],
+        "bootstraps": 20,
+    },
 }
+
+
+# What takes minutes and changes the machine runs only where it is asked for by its marker.
+ON_REQUEST = ("slurm", "conda", "demo_results")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that `-m` does not ask for by name."""
+    asked = config.getoption("-m")
+    unasked = [name for name in ON_REQUEST if name not in asked]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @dataclass(frozen=True)
@@ -68,7 +94,7 @@ class Project:
             env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONHASHSEED": "random"},
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1200,
         )
         shown = done.stdout + done.stderr
         assert not check or done.returncode == 0, shown[-6000:]

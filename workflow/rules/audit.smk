@@ -3,9 +3,9 @@
 
 rule audit:
     input:
-        gras="resources/published/gras.csv",
-        gras_significance="resources/published/gras_significance.csv",
-        lvlm_fairness="resources/published/lvlm_fairness.csv",
+        gras="<resources>/published/gras.csv",
+        gras_significance="<resources>/published/gras_significance.csv",
+        lvlm_fairness="<resources>/published/lvlm_fairness.csv",
         gras_results=evaluation_results,
     output:
         "results/audit/audit.csv",

@@ -3,12 +3,12 @@
 
 rule measure_engine:
     input:
-        tokens="resources/bench/llava_tokens.json",
+        tokens="<resources>/bench/llava_tokens.json",
         prompts=collect(
-            "resources/prompts/{paper}.yaml", paper=("gras", "lvlm_fairness")
+            "<resources>/prompts/{paper}.yaml", paper=("gras", "lvlm_fairness")
         ),
         words=collect(
-            "resources/words/{name}",
+            "<resources>/words/{name}",
             name=("gras_traits.csv", "facet_classes.csv", "lvlm_sub_questions.yaml"),
         ),
     output:
@@ -117,7 +117,7 @@ if config["gras_selection"]:
     rule compare_speed:
         input:
             requests="<suite>/gras/requests/{model}.parquet",
-            prompts="resources/prompts/gras.yaml",
+            prompts="<resources>/prompts/gras.yaml",
             raw=drawn_raw_folders("gras"),
         output:
             "<suite>/speed/{model}.json",

@@ -4,18 +4,13 @@ import functools
 import itertools
 import json
 import os
-import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-ROOT = Path(workflow.basedir)
-# Imports from the folder of the Snakefile work in scripts; here it has to be said.
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
 from vlmfair.artefacts import built_artefacts
+from vlmfair.config import read_yaml
 from vlmfair.errors import VlmfairError
 from vlmfair.inference.sharding import shard_count
 from vlmfair.models.readiness import needs_legacy_environment, unready_models
@@ -73,6 +68,8 @@ def authors_lists_are_missing(wildcards):
     )
 
 
+fill_in(config, read_yaml(ROOT / "config/config.yaml"))
+settle_paths(config)
 if config.get("gras_selection"):
     settle_full_size()
 
@@ -107,8 +104,9 @@ def raw_files_are_drawn():
 
 def raw_folder(wildcards):
     """The raw folder as an input where the workflow makes it; else the parser looks for it and says what to do."""
-    folder = config["datasets"][wildcards.dataset]["raw"]
-    return [folder] if raw_files_are_drawn() else []
+    if raw_files_are_drawn():
+        return [config["datasets"][wildcards.dataset]["raw"]]
+    return retrieved_before(wildcards.dataset)
 
 
 def drawn_raw_folders(asked):
@@ -134,7 +132,17 @@ def shown_raw_folders(artefact):
 
 def dataset_advice(wildcards):
     """How to get a dataset's raw files, for the error of a parser that does not find them."""
-    return DATASETS[wildcards.dataset]["get"]
+    entry = DATASETS[wildcards.dataset]
+    return f"{advised_command(wildcards.dataset, entry)}{entry['get']}"
+
+
+def advised_command(source, entry):
+    """The command that downloads a source, or what of it may be downloaded."""
+    if not entry.get("files"):
+        return ""
+    part = "what of it is not gated" if entry.get("by_hand") else "it"
+    command = f"snakemake --cores all retrieve_{source} --configfile"
+    return f"Run {command} <the config of this run> for {part}. By hand: "
 
 
 def selection_lists(wildcards):
@@ -143,6 +151,8 @@ def selection_lists(wildcards):
         return []
     folder = Path(config["gras"]["selection_lists"])
     files = [str(folder / name) for name in LIST_FILES.values()]
+    if config["retrieve"] and not raw_files_are_drawn():
+        return retrieved_before(GRAS_LISTS)
     found = all(os.path.exists(name) for name in files)
     return files if found or raw_files_are_drawn() else []
 
@@ -158,20 +168,22 @@ def listed_images(wildcards):
 def listed_images_file(wildcards):
     """That list as an input where it exists or will be drawn; else the parser says how to get it."""
     path = listed_images(wildcards)
+    if path and config["retrieve"] and not raw_files_are_drawn():
+        return retrieved_before(GRAS_LISTS)
     return [path] if path and (os.path.exists(path) or raw_files_are_drawn()) else []
 
 
 def list_advice(wildcards):
     """How to get that list, for the error of a parser that does not find it."""
-    return DATASETS[wildcards.dataset].get("get_list", "")
+    advice = DATASETS[wildcards.dataset].get("get_list", "")
+    return f"{advised_command(GRAS_LISTS, LISTS[GRAS_LISTS])}{advice}" if advice else ""
 
 
 def dataset_options(wildcards):
     """The named rules by which a dataset is read."""
     settings = config["datasets"][wildcards.dataset]
-    return as_param(
-        {key: settings[key] for key in ("policy", "tone_rule") if key in settings}
-    )
+    known = ("policy", "tone_rule", "version", "crowd", "seed")
+    return as_param({key: str(settings[key]) for key in known if key in settings})
 
 
 def drawn_sizes(wildcards):
@@ -213,6 +225,13 @@ def weights_in(folder):
     return remembered_digests(folder, Path(".snakemake/vlmfair_model_files.json"))
 
 
+def files_of_encoder(path):
+    """Name and digest of each file of an encoder, in its folder and those below."""
+    files = Path(path)
+    folders = [files, *filter(Path.is_dir, files.rglob("*"))] if files.is_dir() else []
+    return tuple(entry for folder in sorted(folders) for entry in weights_in(folder))
+
+
 def inference_environment(wildcards):
     """The conda environment of a model: those that bring their own code need an older transformers."""
     family = SHEETS.registry[wildcards.model].family
@@ -239,9 +258,12 @@ def warn_of_unready_models():
 
 def stop_at_unready_models():
     """Stop before the first job when models that cannot be asked are to be asked."""
+    # Another workflow that imports these rules puts a prefix before their names.
     asking = ("infer", "infer_experiment")
-    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in asking]
-    names = dict.fromkeys(job.wildcards.model for job in jobs)
+    jobs = [
+        job for job in workflow.dag.needrun_jobs() if job.rule.name.endswith(asking)
+    ]
+    names = {job.wildcards.get("model") for job in jobs} & set(MODELS)
     sentence = unready_models(sorted(names), SHEETS.registry)
     if sentence:
         raise WorkflowError(sentence)
@@ -250,6 +272,7 @@ def stop_at_unready_models():
 onstart:
     stop_at_unready_models()
     stop_at_missing_encoders()
+    stop_at_unready_generators()
 
 
 def gras_image_count():
@@ -308,11 +331,24 @@ def artefact_files(paper, kind=None):
     return files
 
 
+def tex_files(wildcards):
+    """The tables of a paper as LaTeX, in the paper's order."""
+    files = artefact_files(wildcards.paper, "table")
+    return [file for file in files if file.endswith(".tex")]
+
+
+def title_of_tables(wildcards):
+    """What stands above all tables of a paper."""
+    return f"{PAPERS[wildcards.paper]}: tables of the suite {config['suite']}"
+
+
 def artefact_stems(artefact):
-    """The names of an artefact's files: one, but for what depends on the traits of GRAS."""
-    if artefact.paper != "gras":
-        return [artefact.stem]
-    return stems(artefact.stem, config["gras"]["models"], asked_traits())
+    """The names of an artefact's files: one, but for families of one per model, or model and page."""
+    if artefact.paper == "gras":
+        return stems(artefact.stem, config["gras"]["models"], asked_traits())
+    if artefact.paper == "vl_bicle":
+        return vl_bicle_artefacts.stems(artefact.stem, BICLE)
+    return [artefact.stem]
 
 
 def workflow_artefacts():
@@ -329,9 +365,11 @@ def single_artefacts(kind):
     ]
 
 
-def figure_families():
-    """The figures of all papers that are one file per model and page."""
-    return [entry for entry in workflow_artefacts() if entry.family]
+def artefact_families(kind):
+    """The tables of all papers that are one file per model, or figures: one per model and page."""
+    return [
+        entry for entry in workflow_artefacts() if entry.kind == kind and entry.family
+    ]
 
 
 # What every table and figure of GRAS is drawn from.
@@ -339,8 +377,8 @@ GRAS_FACTS = {
     "metrics": "<suite>/gras/metrics.parquet",
     "images": "<suite>/gras/images.parquet",
     "selection": "<suite>/gras/selection.csv",
-    "traits": "resources/words/gras_traits.csv",
-    "prompts": "resources/prompts/gras.yaml",
+    "traits": "<resources>/words/gras_traits.csv",
+    "prompts": "<resources>/prompts/gras.yaml",
     "manifests": [
         f"<suite>/gras/responses/{model}.manifest.json"
         for model in config["gras"]["models"]
@@ -367,13 +405,14 @@ def gras_facts_params():
 
 def caption_files():
     """The captions of what is built, each in a file of its own."""
-    return [entry.caption for entry in workflow_artefacts()]
+    return [own_path(entry.caption) for entry in workflow_artefacts()]
 
 
 def report_params(paper):
     """What the report says first about a paper goes by these settings."""
     shown = FACTS_PARAMS[paper]
     wanted = ("models", "titles", "table_judge", "invalid", "direct", "choice")
+    wanted += ("shots", "tasks", "judge")
     return tuple((key, shown[key]) for key in wanted if key in shown)
 
 

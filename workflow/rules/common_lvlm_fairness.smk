@@ -50,7 +50,7 @@ def generated_sub_questions(wildcards):
     """What a model was asked and answered about sub-questions; none where they are committed."""
     generator = LVLM["generator"]
     if not generator:
-        return {"committed": "resources/words/lvlm_sub_questions.yaml"}
+        return {"committed": "<resources>/words/lvlm_sub_questions.yaml"}
     file = f"{GENERATION}/{generator}.parquet"
     return {
         "requests": f"{LVLM_FOLDER}/requests/{file}",
@@ -80,16 +80,6 @@ def planned_shards(wildcards):
     return experiment_shard_count(wildcards.get("experiment", "rationale"))
 
 
-def experiment_shards(wildcards):
-    """The responses of every shard of one model in one experiment."""
-    experiment = wildcards.experiment
-    folder = f"{LVLM_FOLDER}/responses/{experiment}/{wildcards.model}"
-    return [
-        f"{folder}/{shard}.parquet"
-        for shard in range(experiment_shard_count(experiment))
-    ]
-
-
 def files_of_model(kind, experiments, model="{model}"):
     """The requests or responses of a model, one file for each experiment."""
     return [f"{LVLM_FOLDER}/{kind}/{name}/{model}.parquet" for name in experiments]
@@ -117,10 +107,7 @@ def encoder_settings(wildcards):
     if not path:
         return (), ()
     key = {"clip": "clip_text"}.get(user, user)
-    files = Path(path)
-    folders = [files, *filter(Path.is_dir, files.rglob("*"))] if files.is_dir() else []
-    content = [entry for folder in sorted(folders) for entry in weights_in(folder)]
-    return as_param(LVLM["encoders"][key]), tuple(content)
+    return as_param(LVLM["encoders"][key]), files_of_encoder(path)
 
 
 def encoder_memory(wildcards, attempt):
@@ -156,8 +143,8 @@ def lvlm_fairness_titles():
 # What every table and figure of lvlm_fairness is made from.
 LVLM_FAIRNESS_FACTS = {
     "metrics": f"{LVLM_FOLDER}/metrics.parquet",
-    "prompts": "resources/prompts/lvlm_fairness.yaml",
-    "classes": "resources/words/facet_classes.csv",
+    "prompts": "<resources>/prompts/lvlm_fairness.yaml",
+    "classes": "<resources>/words/facet_classes.csv",
     "examples": [f"{LVLM_FOLDER}/examples/{model}.json" for model in LVLM["models"]],
     "sub_questions": SUB_QUESTIONS,
     "datasets": config["datasets_file"],
@@ -195,12 +182,3 @@ FACTS_PARAMS = {
     "gras": gras_facts_params(),
     "lvlm_fairness": lvlm_fairness_facts_params(),
 }
-
-
-def metrics_of_paper(wildcards):
-    """The metrics of each model of a paper, and of its data where these are metrics too."""
-    folder = f"<suite>/{wildcards.paper}/metrics"
-    names = [*config[wildcards.paper]["models"]]
-    if wildcards.paper == "lvlm_fairness":
-        names = ["data", *LVLM["baselines"], *names]
-    return [f"{folder}/{name}.parquet" for name in names]

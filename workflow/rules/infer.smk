@@ -4,7 +4,7 @@
 rule infer:
     input:
         requests="<suite>/{paper}/requests/{model}.parquet",
-        prompts="resources/prompts/{paper}.yaml",
+        prompts="<resources>/prompts/{paper}.yaml",
         raw=asked_raw_folders,
     output:
         responses="<suite>/{paper}/responses/{model}/{shard}.parquet",
@@ -39,8 +39,10 @@ rule infer:
 use rule infer as infer_experiment with:
     input:
         requests="<suite>/{paper}/requests/{experiment}/{model}.parquet",
-        prompts="resources/prompts/{paper}.yaml",
+        prompts="<resources>/prompts/{paper}.yaml",
+        contexts=contexts_of_model,
         raw=asked_raw_folders,
+        drawn=drawn_demonstrations,
     output:
         responses="<suite>/{paper}/responses/{experiment}/{model}/{shard}.parquet",
         manifest="<suite>/{paper}/responses/{experiment}/{model}/{shard}.manifest.json",
@@ -78,14 +80,14 @@ rule gather_responses:
 
 use rule gather_responses as gather_experiment with:
     input:
-        requests="<suite>/lvlm_fairness/requests/{experiment}/{model}.parquet",
+        requests="<suite>/{paper}/requests/{experiment}/{model}.parquet",
         shards=experiment_shards,
     output:
-        responses="<suite>/lvlm_fairness/responses/{experiment}/{model}.parquet",
-        manifest="<suite>/lvlm_fairness/responses/{experiment}/{model}.manifest.json",
+        responses="<suite>/{paper}/responses/{experiment}/{model}.parquet",
+        manifest="<suite>/{paper}/responses/{experiment}/{model}.manifest.json",
     log:
-        "<logs>/gather_responses/lvlm_fairness/{experiment}/{model}.log",
+        "<logs>/gather_responses/{paper}/{experiment}/{model}.log",
     benchmark:
-        "<benchmarks>/gather_responses/lvlm_fairness/{experiment}/{model}.tsv"
+        "<benchmarks>/gather_responses/{paper}/{experiment}/{model}.tsv"
     message:
         "Gathering the answers of {wildcards.model} in {wildcards.experiment}: each question once, none missing"

@@ -5,7 +5,7 @@ rule judge_gras:
     input:
         requests="<suite>/gras/requests/{model}.parquet",
         responses="<suite>/gras/responses/{model}.parquet",
-        prompts="resources/prompts/gras.yaml",
+        prompts="<resources>/prompts/gras.yaml",
     output:
         judgements="<suite>/gras/judgements/{model}.parquet",
         manifest="<suite>/gras/judgements/{model}.manifest.json",
@@ -33,8 +33,8 @@ rule judge_lvlm_fairness:
     input:
         requests=files_of_model("requests", JUDGED),
         responses=files_of_model("responses", JUDGED),
-        prompts="resources/prompts/lvlm_fairness.yaml",
-        classes="resources/words/facet_classes.csv",
+        prompts="<resources>/prompts/lvlm_fairness.yaml",
+        classes="<resources>/words/facet_classes.csv",
     output:
         judgements=judgement_files(),
         manifests=judgement_files(ending="manifest.json"),
@@ -61,9 +61,9 @@ rule judge_lvlm_fairness:
 rule judge_baseline:
     input:
         samples="<suite>/samples/facet/samples.parquet",
-        prompts="resources/prompts/lvlm_fairness.yaml",
-        classes="resources/words/facet_classes.csv",
-        wordnet="resources/words/facet_wordnet.csv",
+        prompts="<resources>/prompts/lvlm_fairness.yaml",
+        classes="<resources>/words/facet_classes.csv",
+        wordnet="<resources>/words/facet_wordnet.csv",
         raw=drawn_raw_folders("facet"),
     output:
         judgements="<suite>/lvlm_fairness/judgements/facet/{baseline}/classifier.parquet",
@@ -94,8 +94,8 @@ rule pick_example:
         requests=files_of_model("requests", EXAMPLE),
         responses=files_of_model("responses", EXAMPLE),
         judgements=judgement_files(judge=config["lvlm_fairness"]["table_judge"]),
-        prompts="resources/prompts/lvlm_fairness.yaml",
-        classes="resources/words/facet_classes.csv",
+        prompts="<resources>/prompts/lvlm_fairness.yaml",
+        classes="<resources>/words/facet_classes.csv",
         sub_questions="<suite>/lvlm_fairness/rationale/sub_questions.json",
     output:
         "<suite>/lvlm_fairness/examples/{model}.json",
@@ -112,3 +112,36 @@ rule pick_example:
         "Picking an answer of {wildcards.model} that a rationale changed"
     script:
         "../scripts/pick_example.py"
+
+
+rule judge_vl_bicle:
+    input:
+        unpack(verdicts_of_task),
+        **BICLE_WORDING,
+        requests="<suite>/vl_bicle/requests/{experiment}/{model}.parquet",
+        responses="<suite>/vl_bicle/responses/{experiment}/{model}.parquet",
+        samples=samples_of_task,
+        raw=raw_folders_of_captions,
+    output:
+        judgements="<suite>/vl_bicle/judgements/{experiment}/{model}.parquet",
+        manifest="<suite>/vl_bicle/judgements/{experiment}/{model}.manifest.json",
+    log:
+        "<logs>/judge_vl_bicle/{experiment}/{model}.log",
+    benchmark:
+        "<benchmarks>/judge_vl_bicle/{experiment}/{model}.tsv"
+    wildcard_constraints:
+        experiment="|".join(BICLE_TASKS),
+    conda:
+        "../../envs/inference.yaml"
+    resources:
+        mem_mb=clip_memory,
+        runtime=growing(60),
+    params:
+        code=code("judge_vl_bicle"),
+        word_list=lookup("vl_bicle/words", within=config),
+        encoder=clip_settings,
+        temperatures=as_param(config["vl_bicle"]["temperatures"]),
+    message:
+        "Judging the answers of {wildcards.model} in {wildcards.experiment}"
+    script:
+        "../scripts/judge_vl_bicle.py"

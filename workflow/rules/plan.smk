@@ -38,8 +38,8 @@ rule select_gras_images:
 rule plan_gras:
     input:
         images="<suite>/gras/images.parquet",
-        traits="resources/words/gras_traits.csv",
-        prompts="resources/prompts/gras.yaml",
+        traits="<resources>/words/gras_traits.csv",
+        prompts="<resources>/prompts/gras.yaml",
     output:
         requests="<suite>/gras/requests/{model}.parquet",
         manifest="<suite>/gras/requests/{model}.manifest.json",
@@ -69,8 +69,8 @@ rule plan_gras:
 rule plan_lvlm_fairness:
     input:
         samples=samples_of_experiment,
-        prompts="resources/prompts/lvlm_fairness.yaml",
-        classes="resources/words/facet_classes.csv",
+        prompts="<resources>/prompts/lvlm_fairness.yaml",
+        classes="<resources>/words/facet_classes.csv",
         sub_questions=sub_questions_of_experiment,
     output:
         requests="<suite>/lvlm_fairness/requests/{experiment}/{model}.parquet",
@@ -102,8 +102,8 @@ rule plan_lvlm_fairness:
 
 rule plan_generation:
     input:
-        prompts="resources/prompts/lvlm_fairness.yaml",
-        classes="resources/words/facet_classes.csv",
+        prompts="<resources>/prompts/lvlm_fairness.yaml",
+        classes="<resources>/words/facet_classes.csv",
     output:
         requests="<suite>/lvlm_fairness/requests/generation/{model}.parquet",
         manifest="<suite>/lvlm_fairness/requests/generation/{model}.manifest.json",
@@ -124,7 +124,7 @@ rule plan_generation:
 rule collect_sub_questions:
     input:
         unpack(generated_sub_questions),
-        classes="resources/words/facet_classes.csv",
+        classes="<resources>/words/facet_classes.csv",
     output:
         "<suite>/lvlm_fairness/rationale/sub_questions.json",
     log:
@@ -142,8 +142,8 @@ rule collect_sub_questions:
 rule plan_rationale:
     input:
         samples="<suite>/samples/facet/samples.parquet",
-        prompts="resources/prompts/lvlm_fairness.yaml",
-        classes="resources/words/facet_classes.csv",
+        prompts="<resources>/prompts/lvlm_fairness.yaml",
+        classes="<resources>/words/facet_classes.csv",
         sub_questions="<suite>/lvlm_fairness/rationale/sub_questions.json",
         requests="<suite>/lvlm_fairness/requests/sub_questions/{model}.parquet",
         responses="<suite>/lvlm_fairness/responses/sub_questions/{model}.parquet",
@@ -171,3 +171,66 @@ rule plan_rationale:
         "Planning the questions with rationales to {wildcards.model}"
     script:
         "../scripts/plan_rationale.py"
+
+
+rule plan_vl_bicle:
+    input:
+        **BICLE_WORDING,
+        samples=samples_of_task,
+        contexts=contexts_of_model,
+    output:
+        requests="<suite>/vl_bicle/requests/{experiment}/{model}.parquet",
+        manifest="<suite>/vl_bicle/requests/{experiment}/{model}.manifest.json",
+        skipped="<suite>/vl_bicle/requests/{experiment}/{model}.skipped.json",
+    log:
+        "<logs>/plan_vl_bicle/{experiment}/{model}.log",
+    benchmark:
+        "<benchmarks>/plan_vl_bicle/{experiment}/{model}.tsv"
+    wildcard_constraints:
+        experiment="|".join(BICLE_TASKS),
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=growing(6000),
+        runtime=growing(30),
+    params:
+        code=code("plan_vl_bicle"),
+        models_file=lookup("models_file", within=config),
+        model=model_entry,
+        most_images=most_images,
+        word_list=lookup("vl_bicle/words", within=config),
+        shots=as_param(config["vl_bicle"]["shots"]),
+        max_new_tokens=lambda wildcards: bicle.token_limit(wildcards.experiment, BICLE),
+        chunks=bicle_chunks,
+        groups_per_shard=lookup("vl_bicle/groups_per_shard", within=config),
+    message:
+        "Planning the questions of vl_bicle, {wildcards.experiment}, to {wildcards.model}"
+    script:
+        "../scripts/plan_vl_bicle.py"
+
+
+rule plan_verdicts:
+    input:
+        requests=answers_of_questions("requests"),
+        responses=answers_of_questions("responses"),
+        prompts="<resources>/prompts/vl_bicle.yaml",
+    output:
+        requests="<suite>/vl_bicle/requests/verdicts/{model}.parquet",
+        manifest="<suite>/vl_bicle/requests/verdicts/{model}.manifest.json",
+        contexts="<suite>/vl_bicle/contexts/verdicts.{model}.parquet",
+        contexts_manifest="<suite>/vl_bicle/contexts/verdicts.{model}.manifest.json",
+    log:
+        "<logs>/plan_verdicts/{model}.log",
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=growing(6000),
+        runtime=growing(30),
+    params:
+        code=code("plan_verdicts"),
+        shards=verdict_shard_count(),
+        max_new_tokens=lookup("vl_bicle/judge_tokens", within=config),
+    message:
+        "Planning which answers {wildcards.model} compares with the right ones"
+    script:
+        "../scripts/plan_verdicts.py"

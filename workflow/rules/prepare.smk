@@ -10,6 +10,7 @@ rule prepare_dataset:
         samples_manifest="<suite>/samples/{dataset}/samples.manifest.json",
         problems="<suite>/samples/{dataset}/problems.parquet",
         problems_manifest="<suite>/samples/{dataset}/problems.manifest.json",
+        funnel="<suite>/samples/{dataset}/funnel.csv",
     log:
         "<logs>/prepare_dataset/{dataset}.log",
     benchmark:

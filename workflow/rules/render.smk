@@ -1,4 +1,7 @@
-"""Metrics -> tables and figures; one rule an artefact, driven by config/artefacts.yaml."""
+"""Metrics -> tables and figures; one rule an artefact, driven by config/artefacts.yaml.
+
+Each takes seconds: on a cluster they are made where snakemake runs.
+"""
 
 for artefact in single_artefacts("table"):
 
@@ -22,6 +25,7 @@ for artefact in single_artefacts("table"):
             f"<logs>/tabulate_{artefact.paper}/{artefact.stem}.log",
         benchmark:
             f"<benchmarks>/tabulate_{artefact.paper}/{artefact.stem}.tsv"
+        localrule: True
         conda:
             "../../envs/analysis.yaml"
         params:
@@ -32,6 +36,51 @@ for artefact in single_artefacts("table"):
             title=artefact.title,
         message:
             f"Writing {artefact.label} of {PAPERS[artefact.paper]}"
+        script:
+            "../scripts/tabulate_{params.paper}.py"
+
+
+for artefact in artefact_families("table"):
+
+    rule:
+        name:
+            f"tabulate_{artefact.id.replace('-', '_')}"
+        input:
+            **FACTS[artefact.paper],
+        output:
+            report(
+                multiext(
+                    f"<suite>/{artefact.folder}/{artefact.stem}_{{model}}",
+                    html=".html",
+                ),
+                caption=f"../../{artefact.caption}",
+                category=PAPERS[artefact.paper],
+                subcategory="Appendix tables",
+                labels={
+                    "number": artefact.label,
+                    "title": f"{artefact.title}: {{model}}",
+                },
+            ),
+            multiext(
+                f"<suite>/{artefact.folder}/{artefact.stem}_{{model}}",
+                csv=".csv",
+                tex=".tex",
+            ),
+        log:
+            f"<logs>/tabulate_{artefact.paper}/{artefact.stem}_{{model}}.log",
+        benchmark:
+            f"<benchmarks>/tabulate_{artefact.paper}/{artefact.stem}_{{model}}.tsv"
+        localrule: True
+        conda:
+            "../../envs/analysis.yaml"
+        params:
+            **FACTS_PARAMS[artefact.paper],
+            code=code(f"tabulate_{artefact.paper}"),
+            paper=artefact.paper,
+            artefact=artefact.stem,
+            title=artefact.title,
+        message:
+            f"Writing {artefact.label} of {PAPERS[artefact.paper]}: {{wildcards.model}}"
         script:
             "../scripts/tabulate_{params.paper}.py"
 
@@ -57,6 +106,7 @@ for artefact in single_artefacts("figure"):
             ),
         log:
             f"<logs>/plot_{artefact.paper}/{artefact.stem}.log",
+        localrule: True
         conda:
             "../../envs/analysis.yaml"
         params:
@@ -70,7 +120,7 @@ for artefact in single_artefacts("figure"):
             "../scripts/plot_{params.paper}.py"
 
 
-for artefact in figure_families():
+for artefact in artefact_families("figure"):
 
     rule:
         name:
@@ -92,6 +142,7 @@ for artefact in figure_families():
             f"<suite>/{artefact.folder}/{artefact.stem}_{{model}}_{{page}}.csv",
         log:
             f"<logs>/plot_{artefact.paper}/{artefact.stem}_{{model}}_{{page}}.log",
+        localrule: True
         conda:
             "../../envs/analysis.yaml"
         params:

@@ -9,24 +9,30 @@ from vlmfair.artefacts import load_artefacts
 from vlmfair.logs import rule_log
 from vlmfair.papers.gras.summary import summarise as summarise_gras
 from vlmfair.papers.lvlm_fairness.summary import summarise as summarise_lvlm_fairness
+from vlmfair.papers.vl_bicle.summary import summarise as summarise_vl_bicle
 from vlmfair.render.captions import caption_html
 from vlmfair.render.provenance import provenance_of
-from vlmfair.render.report import Summary, build_report
+from vlmfair.render.report import build_report
 
-SUMMARISE = {"gras": summarise_gras, "lvlm_fairness": summarise_lvlm_fairness}
+SUMMARISE = {
+    "gras": summarise_gras,
+    "lvlm_fairness": summarise_lvlm_fairness,
+    "vl_bicle": summarise_vl_bicle,
+}
 # Most of what is left out of a dataset, and no fault of it: listed after the faults.
 BY_DESIGN = ("other_class", "several_persons")
-PAPERS = {"vl_bicle": "VL-BICLE: gender bias in vision-language in-context learning"}
 
 with rule_log(snakemake.log[0]):
     artefacts = load_artefacts(snakemake.input.registry)
     config = json.loads(snakemake.params.config)
     captions = {entry.caption: entry.id for entry in artefacts if entry.built}
     manifests = [json.loads(Path(path).read_text("utf-8")) for path in snakemake.input.manifests]
-    summaries = {paper: Summary(title) for paper, title in PAPERS.items()}
+    summaries = {}
     for paper, summarise in SUMMARISE.items():
         shown = dict(snakemake.params[paper])
-        metrics = pd.read_parquet(snakemake.input[paper])
+        files = snakemake.input[paper]
+        parts = [files] if isinstance(files, str) else files
+        metrics = pd.concat(map(pd.read_parquet, parts), ignore_index=True)
         summaries[paper] = summarise(metrics, **{**shown, "titles": dict(shown["titles"])})
     problems = pd.concat(map(pd.read_parquet, snakemake.input.problems), ignore_index=True)
     problems = problems.iloc[problems["reason"].isin(BY_DESIGN).argsort(kind="stable")]

@@ -2,9 +2,12 @@
 
 import logging
 
+import pyarrow as pa
+
 from vlmfair.contracts import REQUESTS, RESPONSES, read_table, write_table
 from vlmfair.inference.label_sets import load_label_sets
 from vlmfair.inference.lease import lease_devices
+from vlmfair.inference.queries import CONTEXTS
 from vlmfair.inference.shard import answer_shard, check_errors
 from vlmfair.logs import rule_log
 from vlmfair.models.loading import SPLIT
@@ -19,7 +22,9 @@ with rule_log(snakemake.log[0]):
     entry = load_registry(snakemake.params.models_file)[snakemake.wildcards.model]
     scored = "score" in requests["mode"].unique().to_pylist()
     label_sets = load_label_sets(snakemake.input.prompts) if scored else {}
-    asked = (requests, None, entry, label_sets)
+    contexts = [read_table(path, CONTEXTS) for path in snakemake.input.get("contexts", ())]
+    shown = pa.concat_tables(contexts).unify_dictionaries() if contexts else None
+    asked = (requests, shown, entry, label_sets)
     places = (snakemake.params.temperatures, snakemake.params.store)
     if entry.api is not None:
         # Only here, so that local models need no package of a server's.

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from vlmfair.contracts import PROBLEMS, SAMPLES, write_table
-from vlmfair.datasets import parse_dataset
+from vlmfair.datasets import funnel_of, parse_dataset
+from vlmfair.datasets.funnel import SCHEMA, write_funnel
 from vlmfair.datasets.label_files import read_paths
 from vlmfair.errors import RawDataError
 from vlmfair.logs import rule_log
@@ -19,5 +20,7 @@ with rule_log(snakemake.log[0]):
     only = read_paths(Path(listed), fetch=advice) if listed else None
     parsed = parse_dataset(dataset, raw, only=only, threads=snakemake.threads, options=options)
     manifest = {"raw": str(raw), "restricted": only is not None, **options}
+    # Without filters there is no funnel, only its header.
+    write_funnel(snakemake.output.funnel, funnel_of(dataset, parsed) or SCHEMA.empty_table())
     write_table(snakemake.output.problems, parsed.problems, PROBLEMS, manifest=manifest)
     write_table(snakemake.output.samples, parsed.samples, SAMPLES, manifest=manifest)
