@@ -223,6 +223,10 @@ def vl_bicle_facts_params():
         "vqa_models": as_param(BICLE["question_models"]),
         "synthetic_models": as_param(BICLE["synthesis"]["models"]),
         "sources": tuple(bicle.sources(BICLE)),
+        "source_titles": tuple(
+            (name, BICLE["synthesis"]["generators"][name]["title"])
+            for name in bicle.sources(BICLE)
+        ),
         "shots": as_param(BICLE["shots"]),
         "runs": BICLE["runs"],
         "retrieval": as_param(BICLE["retrieval"]),

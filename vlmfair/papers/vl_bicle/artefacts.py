@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vlmfair.papers.vl_bicle.settings import sources
+from vlmfair.papers.vl_bicle.settings import RETRIEVED_TASK, sources
 from vlmfair.papers.vl_bicle.tasks import BALANCED_POOL, TASKS, VQA
 
 # The tables of the appendix, one per model, with the task that they are of.
@@ -23,6 +23,9 @@ OF_SYNTHESIS = (
     *("table_4", "table_synthetic", "table_drawn_images", "figure_6", "figure_synthetic"),
 )
 WITH_IMAGES = ("figure_1", "figure_synthetic")
+# What is about captions of COCOBias, and what about visual questions.
+OF_CAPTIONS = ("table_3", "figure_1", "figure_4")
+OF_QUESTIONS = ("figure_5",)
 
 
 def stems(artefact: str, settings: Mapping[str, Any]) -> list[str]:
@@ -32,6 +35,15 @@ def stems(artefact: str, settings: Mapping[str, Any]) -> list[str]:
     table of the appendix; none for what is about a task, a pool or images that the run lacks.
     """
     if artefact in OF_SYNTHESIS and not sources(settings):
+        return []
+    experiments = {TASKS[name].experiment for name in settings["tasks"]}
+    has_questions = VQA in experiments and bool(settings["question_models"])
+    lacking = (
+        (artefact in OF_CAPTIONS and RETRIEVED_TASK not in settings["tasks"])
+        or (artefact == "figure_4" and not settings["retrieval"])
+        or (artefact in OF_QUESTIONS and not has_questions)
+    )
+    if lacking:
         return []
     if artefact not in MODEL_TABLES:
         return [artefact]

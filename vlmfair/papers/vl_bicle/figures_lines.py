@@ -35,7 +35,7 @@ from vlmfair.papers.vl_bicle.tasks import (
 _ONE_GENDER = (MALE_ONLY, FEMALE_ONLY)
 _BANDS = (
     "Bands: 95% intervals, paired bootstrap over images. Lines: means over {runs} runs, drawn "
-    "slightly apart. Panels below each other share a scale."
+    "slightly apart. Each column has one scale."
 )
 _BIAS = "Below 0 is male bias, above 0 female bias."
 Drawn = tuple[Figure, pd.DataFrame]

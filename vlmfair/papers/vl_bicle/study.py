@@ -108,12 +108,13 @@ class Study:
     """The models in their order, what was asked of them, and what beside metrics is shown.
 
     `vqa_models` were asked the visual questions, `synthetic_models` also shown drawn images, whose
-    generators are `sources`. `judge` is that of visual questions, `lexical` or `llm`, and
-    `judge_model` the name of the language model. `max_new_tokens` is how long answers may be, by
-    prompt. `published` are numbers of the paper's text, `claims` is the table of findings,
-    `funnels` has what is left of each dataset after each filter. `sequences` are the demonstrations
-    of the first run on COCOBias, `drawn` captions with their images; `word_lists`, `collective` and
-    `phrases` are the words of Table 5, of which `word_list` names the list.
+    generators are `sources`, called by their `source_titles`. `judge` is that of visual questions,
+    `lexical` or `llm`, and `judge_model` the name of the language model. `max_new_tokens` is how
+    long answers may be, by prompt. `published` are numbers of the paper's text, `claims` is the
+    table of findings, `funnels` has what is left of each dataset after each filter. `sequences` are
+    the demonstrations of the first run on COCOBias, `drawn` captions with their images;
+    `word_lists`, `collective` and `phrases` are the words of Table 5, of which `word_list` names
+    the list.
     """
 
     models: tuple[str, ...]
@@ -126,6 +127,7 @@ class Study:
     vqa_models: tuple[str, ...] | None = None
     synthetic_models: tuple[str, ...] | None = None
     sources: tuple[str, ...] = ("flux", "sd35l")
+    source_titles: Mapping[str, str] = field(default_factory=dict)
     judge: str = "lexical"
     judge_model: str = ""
     clip_backbone: str = ""
@@ -203,4 +205,4 @@ class Study:
 
     def source_name(self, source: str) -> str:
         """Return how tables and figures call the source of images."""
-        return SOURCE_NAMES.get(source, source)
+        return self.source_titles.get(source) or SOURCE_NAMES.get(source, source)

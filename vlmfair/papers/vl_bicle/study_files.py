@@ -41,10 +41,9 @@ def study_of_run(files: Any, settings: Any) -> Study:
     (those of COCOBias), drawn (tables of drawn images, one per generator), published (numbers of
     the paper's text) and funnels (what is left of each dataset after each filter).
     `settings` has models and titles, and may have shots, runs, settings, retrieval, tasks,
-    vqa_models, synthetic_models, sources, judge, clip_backbone, bleu_signature, alpha, word_list
-    and max_new_tokens, as a rule's inputs and parameters do. A judge other than `lexical` is the
-    name of a language model. Raises ContractError on a file that
-    lacks what it should hold.
+    vqa_models, synthetic_models, sources, source_titles, judge, clip_backbone, bleu_signature,
+    alpha, word_list and max_new_tokens, as a rule's inputs and parameters do. Raises ContractError
+    on a file that lacks what it should hold.
     """
     samples = _samples(getattr(files, "samples", None))
     words = read_yaml(files.words)
@@ -52,6 +51,7 @@ def study_of_run(files: Any, settings: Any) -> Study:
     return Study(
         models=tuple(settings.models),
         titles=dict(settings.titles),
+        source_titles=dict(getattr(settings, "source_titles", None) or ()),
         bleu_signature=getattr(settings, "bleu_signature", None) or bleu_signature(()),
         max_new_tokens=dict(getattr(settings, "max_new_tokens", None) or ()),
         word_list=word_list,
