@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 
 from vlmfair.bench import resume
 from vlmfair.bench.cpu_time import compare_facet, compare_gras
+from vlmfair.bench.icl_time import compare_icl, conversations
 from vlmfair.bench.memory import score_packed, score_repeated
 from vlmfair.bench.repeated_batch import repeated_logits
 from vlmfair.bench.small_llava import Size, SmallLlava, load_small_llava, write_small_llava
 from vlmfair.inference.engine import open_engine
 from vlmfair.inference.prepare import Prepared, Preparer
+from vlmfair.models.chat import ChatRenderer
 
 TINY = Size(hidden=32, layers=2, heads=2, vision_hidden=32, patches=3)
 PROMPTS = {
@@ -74,6 +77,29 @@ def test_cpu_time_is_compared_for_scores_and_answers(folder: Path) -> None:
     assert scores["gras_cpu_questions"] == answers["facet_cpu_questions"] == 3
     assert scores["gras_cpu_ratio"] == pytest.approx(
         scores["gras_cpu_plain_seconds"] / scores["gras_cpu_seconds"]
+    )
+
+
+def test_captions_behind_shared_demonstrations_are_the_same_in_both_ways(small: SmallLlava) -> None:
+    queries = conversations(small, itertools.count(1000), shots=3, queries=4)
+    renderer = ChatRenderer(small.loaded.processor, small.loaded.family, "small")
+
+    texts = []
+    for mode in ("full_forward", "auto"):
+        engine = open_engine(small.loaded, renderer, model=small.model, mode=mode)
+        answers = {answer.request_id: answer for answer in engine.generate(queries)}
+        texts.append([answers[query.request_id].text for query in queries])
+
+    assert [len(query.images) for query in queries] == [4] * 4
+    assert len({query.images[:3] for query in queries}) == 1, "all share the demonstrations"
+    assert texts[0] == texts[1]
+
+
+def test_captions_behind_demonstrations_are_timed(folder: Path) -> None:
+    figures = compare_icl(folder)
+
+    assert figures["icl_cpu_ratio_k8"] == pytest.approx(
+        figures["icl_cpu_plain_seconds"] / figures["icl_cpu_seconds"]
     )
 
 

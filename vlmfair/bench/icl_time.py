@@ -20,7 +20,7 @@ QUESTION = "Describe the image in one sentence."
 CAPTIONS = ("A woman is walking her dog in the park.", "A man is reading a book on a bench.")
 
 
-def compare_icl(folder: Path, repeats: int = 3) -> dict[str, float]:
+def compare_icl(folder: Path, repeats: int = 1) -> dict[str, float]:
     """Measure captions of new images behind 8 shared demonstrations; return `icl_cpu_ratio_k8`.
 
     `folder` has a model of `write_small_llava`. Each repeat has demonstrations and queries that
