@@ -13,7 +13,7 @@ from tiny_llava import tiny_entry
 from vlmfair.errors import ModelError
 from vlmfair.models.chat import ChatRenderer, ImageRef, Turn
 from vlmfair.models.families import load_family
-from vlmfair.models.loading import load_model, load_processor
+from vlmfair.models.loading import check_gpus, load_model, load_processor
 from vlmfair.papers.lvlm_fairness.questions import load_classes, load_prompts
 
 
@@ -34,6 +34,16 @@ def test_a_model_is_loaded_as_its_entry_says(model_folder: Path) -> None:
     assert loaded.processor.image_processor.backend == "pil"
     assert loaded.settings()["image_processor"] == "CLIPImageProcessorPil"
     assert loaded.context_length == 512
+
+
+def test_fewer_gpus_than_a_model_needs_are_said_before_it_is_loaded(model_folder: Path) -> None:
+    entry = tiny_entry(model_folder, gpus=2)
+
+    with pytest.raises(ModelError, match=r"needs 2 GPUs .* no more than 1\. Run with --resources"):
+        check_gpus(entry, 1)
+    check_gpus(entry, 2)
+    # On a machine without any, the CPU is asked.
+    check_gpus(entry, 0)
 
 
 def test_the_entry_may_shorten_the_context(model_folder: Path) -> None:

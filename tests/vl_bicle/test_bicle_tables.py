@@ -219,6 +219,15 @@ def test_cells_that_were_never_asked_are_named(measured: pd.DataFrame, study: St
     assert row["Not asked"] == "RS, MS, FS, BS: k = 8"
 
 
+@pytest.mark.parametrize("table_id", ["table_scorecard", "table_unrevealed"])
+def test_tables_with_some_visual_questions_name_the_judge_below(
+    table_id: str, measured: pd.DataFrame, study: Study
+) -> None:
+    table = build_table(table_id, measured, study)
+
+    assert any(study.judge_text in note for note in table.notes)
+
+
 @pytest.mark.parametrize("table_id", ["table_2", "table_visual_cot", "table_claims"])
 @pytest.mark.parametrize(
     ("judge", "sign"),

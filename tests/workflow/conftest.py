@@ -41,10 +41,12 @@ SMALL: dict[str, Any] = {
         "bootstraps": 20,
     },
     "vl_bicle": {
+        "tasks": ["visogender_oo", "coco_bias", "visual_cot_direct"],
         "shots": [0, 2],
         "runs": 2,
         "retrieval": ["SIIR", "SITR/balanced"],
         "bootstraps": 20,
+        "synthesis": {"models": ["tiny-planted"], "generators": {"sd35l": None}},
     },
 }
 

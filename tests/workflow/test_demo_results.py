@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from vlmfair.demo.raw_data import scenes_of
+from vlmfair.papers.vl_bicle.tasks import TASKS
 
 pytestmark = pytest.mark.demo_results
 
@@ -31,9 +32,13 @@ def results(root) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shifts(results) -> pd.DataFrame:
+def metrics(results) -> pd.DataFrame:
+    return pd.read_parquet(results / "metrics.parquet")
+
+
+@pytest.fixture(scope="module")
+def shifts(metrics) -> pd.DataFrame:
     """Each shift of the gap against zero shots, over runs, by photographs."""
-    metrics = pd.read_parquet(results / "metrics.parquet")
     chosen = (metrics["metric"] == "error_shift") & (metrics["group"] == "Male-Female")
     return metrics[chosen & (metrics["image_source"] == "real") & (metrics["run"] == 0)]
 
@@ -76,11 +81,22 @@ def test_no_shift_of_visual_questions_is_certain(shifts):
 
 def test_the_control_moves_less_than_its_interval(shifts):
     cells = shifts[shifts["model"] == CONTROL]
-    gendered = cells[cells["dataset"].isin(GENDERED)]
 
     # Of intervals at 95 % one in twenty excludes 0 by chance; none does after correction.
+    assert len(cells) == 4 * 4 * len(TASKS) + 4 * 4
     assert not (cells["p_adjusted"] < 0.05).any()
-    assert excludes_zero(gendered).mean() <= 0.05
+    assert excludes_zero(cells).mean() <= 0.05
+
+
+@pytest.mark.parametrize("source", ["flux", "sd35l"])
+def test_drawn_demonstrations_shift_with_the_planted_sign(metrics, source):
+    chosen = (metrics["metric"] == "error_shift") & (metrics["group"] == "Male-Female")
+    cells = metrics[chosen & (metrics["image_source"] == source) & (metrics["model"] == PLANTED)]
+    certain = cells[excludes_zero(cells)]
+
+    assert len(cells) == 2 * 4
+    assert len(certain) >= 4
+    assert (np.sign(certain["value"]) == certain["setting"].astype(str).map(DIRECTION)).all()
 
 
 @pytest.mark.parametrize("task", GENDERED)

@@ -167,18 +167,18 @@ def _listing(source: Source, locked: LockedModel | None, endpoint: str | None) -
 
 def _check_listing(source: Source, listed: _Listing) -> None:
     """Refuse what could not be used before gigabytes of it are on their way."""
-    if source.brings_code and not source.trust_remote_code:
-        raise ModelError(
-            f"{source.name}: {source.repository} brings its own code. Read it at "
-            f"https://huggingface.co/{source.repository}/tree/{listed.revision}, and if you trust "
-            f"it write trust_remote_code: true and revision: {listed.revision} in {source.sheet}."
-        )
     if not any(name.endswith(".safetensors") for name in listed.files):
         only = "only pickled ones, which can run code and" if listed.pickled else "and they"
         raise ModelError(
             f"{source.name}: {source.repository} at {listed.revision} has no weights in the "
             f"safetensors format, {only} are not loaded. Pin a revision that has them, or convert "
             f"the weights into a folder of your own and write path: <folder> in {source.sheet}."
+        )
+    if source.brings_code and not source.trust_remote_code:
+        raise ModelError(
+            f"{source.name}: {source.repository} brings its own code. Read it at "
+            f"https://huggingface.co/{source.repository}/tree/{listed.revision}, and if you trust "
+            f"it write trust_remote_code: true and revision: {listed.revision} in {source.sheet}."
         )
 
 

@@ -141,6 +141,19 @@ def _load_processor_classes(entry: ModelEntry, family: Family, folder: Path) -> 
     return processor
 
 
+def check_gpus(entry: ModelEntry, granted: int) -> None:
+    """Raise ModelError when a job was granted GPUs, but fewer than the model's entry asks for.
+
+    Snakemake lowers what a job asks for to what `--resources gpu=N` leaves, and says nothing.
+    """
+    if 0 < granted < entry.gpus:
+        raise ModelError(
+            f"{entry.name} needs {entry.gpus} GPUs ({entry.sheet}), and this run gives a job no "
+            f"more than {granted}. Run with --resources gpu={entry.gpus} or more, or leave the "
+            f"model out."
+        )
+
+
 def load_model(
     loaded: LoadedProcessor, device: str, *, max_memory: Mapping[int | str, str] | None = None
 ) -> Any:

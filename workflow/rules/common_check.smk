@@ -39,8 +39,12 @@ def dataset_to_check(name):
     """A dataset's name, raw folder, what it lacks and how to get that, list, and rules."""
     wildcards = SimpleNamespace(dataset=name)
     lacks = missing_part(name)
-    advice = list_advice(wildcards) if lacks == "list" else dataset_advice(wildcards)
     raw, listed = config["datasets"][name]["raw"], listed_images(wildcards)
+    advice = dataset_advice(wildcards)
+    if listed and not raw_files_are_drawn() and not os.path.exists(listed):
+        # Without the images, both are to be fetched.
+        alone = f"{listed} is missing. {list_advice(wildcards)}"
+        advice = f"{advice} {alone}" if lacks == "raw" else alone
     return name, raw, lacks, advice, listed, dataset_options(wildcards)
 
 

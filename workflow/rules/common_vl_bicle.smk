@@ -186,7 +186,7 @@ def skipped_cells(wildcards):
 
 def clip_backbone():
     """How tables name the CLIP of a run."""
-    return Path(BICLE["encoder"]["model"]).name
+    return BICLE["encoder"].get("title") or Path(BICLE["encoder"]["model"]).name
 
 
 # What every table and figure of vl_bicle is made from.
@@ -222,6 +222,7 @@ def vl_bicle_facts_params():
         "titles": model_titles(BICLE["models"]),
         "vqa_models": as_param(BICLE["question_models"]),
         "synthetic_models": as_param(BICLE["synthesis"]["models"]),
+        "claim_models": as_param(BICLE["claim_models"]),
         "sources": tuple(bicle.sources(BICLE)),
         "source_titles": tuple(
             (name, BICLE["synthesis"]["generators"][name]["title"])

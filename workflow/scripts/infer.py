@@ -10,7 +10,7 @@ from vlmfair.inference.lease import lease_devices
 from vlmfair.inference.queries import CONTEXTS
 from vlmfair.inference.shard import answer_shard, check_errors
 from vlmfair.logs import rule_log
-from vlmfair.models.loading import SPLIT
+from vlmfair.models.loading import SPLIT, check_gpus
 from vlmfair.models.registry import load_registry
 
 with rule_log(snakemake.log[0]):
@@ -36,6 +36,7 @@ with rule_log(snakemake.log[0]):
     else:
         device = snakemake.params.device
         gpus = 0 if device == "cpu" else snakemake.resources.get("gpu", 0)
+        check_gpus(entry, gpus)
         with lease_devices(gpus, job=" ".join(["infer", *snakemake.wildcards])) as leased:
             answered = answer_shard(
                 *asked,

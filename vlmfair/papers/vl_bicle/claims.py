@@ -186,10 +186,10 @@ def _verdict(
 ) -> tuple[str, str]:
     absent = [name for name in claim.models if name not in {names[m] for m in names}]
     if absent:
-        return NOT_TESTED, f"{', '.join(absent)} was not measured"
+        return NOT_TESTED, f"not measured: {', '.join(absent)}"
     unknown = [names[m] for m in chosen if m not in tested and names.get(m) in claim.models]
     if not tested or unknown:
-        return NOT_TESTED, f"numbers of {', '.join(unknown) or 'all models'} were not measured"
+        return NOT_TESTED, f"without a number: {', '.join(unknown) or 'all models'}"
     untested = len(chosen) - len(tested)
     reason = f"without a number: {untested} of {len(chosen)} models" if untested else ""
     if claim.models:

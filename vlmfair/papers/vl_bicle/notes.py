@@ -38,8 +38,8 @@ def shift_note(study: Study, starred: bool) -> str:
     if not starred:
         return note
     return (
-        f"{note} {SIGNIFICANT} p ≤ {study.alpha:g} by the bootstrap, after Benjamini and "
-        "Hochberg’s correction over all shifts of the model."
+        f"{note} {SIGNIFICANT} p ≤ {study.alpha:g} by the bootstrap for these demonstrations, "
+        "after Benjamini and Hochberg’s correction over all shifts of the model."
     )
 
 

@@ -25,6 +25,8 @@ from vlmfair.papers.vl_bicle.tasks import (
 AS_PRINTED, WITHIN, DIFFERS = "as printed", "within the interval", "differs"
 HOLDS, FAILS, OPEN = "holds", "does not hold", "open"
 _SETTING = re.compile(r"(?P<first>[A-Za-z-]+?)(?:-(?P<second>FS))? k=(?P<shots>\d+)")
+# Those of the paper's Table 4 and of the claims about drawn images.
+_SHOWN_SHOTS = (4, 8)
 # The steps of the funnels after which the paper counts images.
 _STEPS = {
     "dci": ("dci", "with the same gender in both"),
@@ -121,7 +123,7 @@ def _ranges(entry: Published, cells: Cells, metric: str) -> Iterable[tuple[float
     for task in _tasks(entry):
         if task.name not in study.tasks:
             continue
-        for model in study.models_of(task):
+        for model in filter(study.counted.__contains__, study.models_of(task)):
             # Captions: over all numbers of shots; visual questions: at each number by itself.
             groups = [study.shots] if task.has_captions else [(k,) for k in study.shots]
             for shots in groups:
@@ -159,11 +161,9 @@ def _change(entry: Published, cells: Cells, _model: str) -> tuple[Cell, str]:
     study, metric = cells.study, entry.metric.removesuffix("_difference")
     task = _tasks(entry)[0]
     changes = []
-    for model in study.mitigated:
+    for model in filter(study.counted.__contains__, study.mitigated):
         for setting in (MALE_ONLY, FEMALE_ONLY):
-            for shots in study.shots:
-                if not shots:
-                    continue
+            for shots in _SHOWN_SHOTS:
                 real = Place(task, model, setting, shots)
                 for source in study.sources:
                     own = cells.look(metric, real.at(source=source), ALL)

@@ -108,7 +108,8 @@ class Study:
     """The models in their order, what was asked of them, and what beside metrics is shown.
 
     `vqa_models` were asked the visual questions, `synthetic_models` also shown drawn images, whose
-    generators are `sources`, called by their `source_titles`. `judge` is that of visual questions,
+    generators are `sources`, called by their `source_titles`. `claim_models` are those that count
+    where the paper speaks of all models. `judge` is that of visual questions,
     `lexical` or `llm`, and `judge_model` the name of the language model. `max_new_tokens` is how
     long answers may be, by prompt. `published` are numbers of the paper's text, `claims` is the
     table of findings, `funnels` has what is left of each dataset after each filter. `sequences` are
@@ -126,6 +127,7 @@ class Study:
     tasks: tuple[str, ...] = tuple(TASKS)
     vqa_models: tuple[str, ...] | None = None
     synthetic_models: tuple[str, ...] | None = None
+    claim_models: tuple[str, ...] | None = None
     sources: tuple[str, ...] = ("flux", "sd35l")
     source_titles: Mapping[str, str] = field(default_factory=dict)
     judge: str = "lexical"
@@ -174,6 +176,13 @@ class Study:
         if self.synthetic_models is None:
             return self.models
         return tuple(model for model in self.models if model in self.synthetic_models)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The models that sentences about all models are compared with, in their order."""
+        if self.claim_models is None:
+            return self.models
+        return tuple(model for model in self.models if model in self.claim_models)
 
     @property
     def shown_tasks(self) -> tuple[Task, ...]:

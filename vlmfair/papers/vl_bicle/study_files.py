@@ -41,9 +41,9 @@ def study_of_run(files: Any, settings: Any) -> Study:
     (those of COCOBias), drawn (tables of drawn images, one per generator), published (numbers of
     the paper's text) and funnels (what is left of each dataset after each filter).
     `settings` has models and titles, and may have shots, runs, settings, retrieval, tasks,
-    vqa_models, synthetic_models, sources, source_titles, judge, clip_backbone, bleu_signature,
-    alpha, word_list and max_new_tokens, as a rule's inputs and parameters do. Raises ContractError
-    on a file that lacks what it should hold.
+    vqa_models, synthetic_models, claim_models, sources, source_titles, judge, clip_backbone,
+    bleu_signature, alpha, word_list and max_new_tokens, as a rule's inputs and parameters do.
+    Raises ContractError on a file that lacks what it should hold.
     """
     samples = _samples(getattr(files, "samples", None))
     words = read_yaml(files.words)
@@ -73,7 +73,7 @@ def _optional(settings: Any) -> dict[str, Any]:
         name: tuple(getattr(settings, name))
         for name in (
             *("shots", "settings", "retrieval", "tasks"),
-            *("vqa_models", "synthetic_models", "sources"),
+            *("vqa_models", "synthetic_models", "claim_models", "sources"),
         )
         if getattr(settings, name, None) is not None
     }

@@ -16,7 +16,7 @@ from vlmfair.papers.vl_bicle.cells import (
 from vlmfair.papers.vl_bicle.measure_mitigation import EXPERIMENT, GAP_CHANGE, GAP_SIZE
 from vlmfair.papers.vl_bicle.notes import (
     CSV_NOTE,
-    INTERVAL_NOTE,
+    QUERIES_NOTE,
     is_starred,
     settings_note,
     skipped_note,
@@ -87,7 +87,7 @@ def build_mitigation(metrics: pd.DataFrame, study: Study) -> Table:
             "name a gender (r = 1), of the mean over runs. Gap: minus that after photographs of "
             f"COCOBias; below 0 is less biased. It is below 0 in {falls} of {compared} cells.",
             *_counted_note(counted),
-            INTERVAL_NOTE,
+            QUERIES_NOTE,
             *_starred_note(study, rows),
             settings_note(settings),
             *skipped_note(cells, rows),

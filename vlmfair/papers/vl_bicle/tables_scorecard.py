@@ -9,6 +9,7 @@ import pandas as pd
 from vlmfair.audit.published import Published
 from vlmfair.errors import ContractError
 from vlmfair.papers.vl_bicle.cells import Cells, interval_text
+from vlmfair.papers.vl_bicle.notes import judge_note
 from vlmfair.papers.vl_bicle.scorecard import Compared, compare
 from vlmfair.papers.vl_bicle.study import DATASET_NAMES, ERROR_SIGNS, Study
 from vlmfair.render.numbers import MISSING, format_count, format_number
@@ -18,10 +19,10 @@ _QUANTITIES = {
     "error_rate_sd": "deviation of {sign} over runs",
     "error_rate_difference": "difference of {sign}",
     "error_rate_range": "range of {sign} over settings, largest",
-    "clipscore_range": "range of CLIPScore over settings, largest",
-    "clipscore_lowest": "lowest CLIPScore",
-    "clipscore_highest": "highest CLIPScore",
-    "clipscore_difference": "change of CLIPScore by drawn images, typical",
+    "clipscore_range": "range of CLIPScore over settings with demonstrations, largest",
+    "clipscore_lowest": "lowest CLIPScore with demonstrations",
+    "clipscore_highest": "highest CLIPScore with demonstrations",
+    "clipscore_difference": "change of CLIPScore by drawn images at 4 and 8 shots, median",
     "images": "images",
     "images_pool": "images of the pool",
 }
@@ -55,8 +56,10 @@ def build_scorecard(metrics: pd.DataFrame, study: Study) -> Table:
             "lies in the interval of the regenerated one; holds: the bound of the text is kept; "
             "open: this run has no such number, mostly because it measures other models.",
             "The paper’s tables are not in the text that was available; their numbers are here as "
-            "far as sentences give them. n: queries of the gender with fewer, runs for a "
-            "deviation.",
+            "far as sentences give them. Sentences about all models are compared with those that "
+            f"count for its findings: {', '.join(map(study.title, study.counted))}. n: queries of "
+            "the gender with fewer, runs for a deviation.",
+            judge_note(study),
         ),
         stubs=2,
     )
