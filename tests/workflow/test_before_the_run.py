@@ -29,6 +29,12 @@ def unready(fresh):
     return fresh.with_settings(
         gras={"models": ["tiny-control", "hub-model"]},
         lvlm_fairness={"models": ["tiny-control"]},
+        vl_bicle={
+            "models": ["tiny-control"],
+            "question_models": ["tiny-control"],
+            "claim_models": ["tiny-control"],
+            "synthesis": {"models": ["tiny-control"], "generators": {"flux": None, "sd35l": None}},
+        },
     )
 
 
@@ -72,7 +78,12 @@ def test_the_papers_suite_can_be_planned(fresh):
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", shown, flags=re.MULTILINE))
     # Of 5 models each: 5,481 images of FACET three times (questions, sub-questions, rationale) and
     # 24,106 of UTKFace in shards of 1,000; and once GPT-4o about sub-questions.
-    assert int(jobs["infer_experiment"]) == 5 * (3 * 6 + 25) + 1
+    fairness = 5 * (3 * 6 + 25) + 1
+    # In jobs of 5 pairs of setting and run: 21 pairs of VisoGender-OO, -OP and DCI by 6 models, and
+    # of both kinds of visual questions by 3; of COCOBias, in 3 parts of its 2,700 queries, 45 pairs
+    # by the 4 models that see drawn images and 25 by the others. The judge: 3 x 2 x 1,000 x 81.
+    vl_bicle = 6 * 3 * 5 + 3 * 2 * 5 + 3 * (4 * 9 + 2 * 5) + -(-486_000 // 5_000)
+    assert int(jobs["infer_experiment"]) == fairness + vl_bicle
     assert int(jobs["total"]) < 5000
 
 

@@ -62,7 +62,8 @@ def test_a_missing_raw_folder(broken):
 
     shown = wrong.snakemake("results/demo/samples/fairface/samples.parquet", check=False)
 
-    assert "data/none: the raw folder is missing. Download fairface-img-margin025" in shown
+    assert "data/none: the raw folder is missing. Run snakemake --cores all retrieve_fairf" in shown
+    assert "By hand: Download fairface-img-margin025" in shown
     assert not list((broken.folder / "results").rglob("samples*"))
 
 

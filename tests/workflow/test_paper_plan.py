@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -65,26 +66,34 @@ def write_raw_files(folder: Path) -> None:
             os.close(os.open(str(path).format(number), os.O_CREAT | os.O_WRONLY))
 
 
+# A process begins with the memory of the one that it was forked from, and this one has loaded
+# torch: a small one starts what is measured, and says what its only child took.
+MEASURE = """
+import json, resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+took = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([took.ru_utime + took.ru_stime, took.ru_maxrss / 1000]))
+sys.exit(code)
+"""
+
+
 def plan(folder: Path, *arguments: str) -> Planned:
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--dry-run"]
-    with (folder / "planned.log").open("w+") as log:
-        process = subprocess.Popen(
-            [*command, *arguments, "--configfile", "config/paper.yaml"],
-            cwd=folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        # Of this process alone: the usage of all children would have those of other tests in it.
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        log.seek(0)
-        shown = log.read()
-    assert process.returncode == 0, shown[-4000:]
+    command = [sys.executable, "-c", MEASURE, sys.executable, "-m", "snakemake", "--cores", "2"]
+    done = subprocess.run(
+        [*command, "--dry-run", *arguments, "--configfile", "config/paper.yaml"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    shown, _, measured = done.stdout.rstrip().rpartition("\n")
+    cpu_seconds, megabytes = json.loads(measured)
     jobs = re.findall(r"^(\w+) +(\d+)$", shown, flags=re.MULTILINE)
     return Planned(
         shown,
-        cpu_seconds=usage.ru_utime + usage.ru_stime,
-        megabytes=usage.ru_maxrss / 1000,
+        cpu_seconds=cpu_seconds,
+        megabytes=megabytes,
         jobs={rule: int(count) for rule, count in jobs},
     )
 
