@@ -138,7 +138,7 @@ def test_models_are_known_by_the_paper_s_names() -> None:
     (unknown,) = check_claims([CLAIMS["cross_gender_coco_largest"]], metrics)
 
     assert (named.verdict, named.holding) == ("supported", ("Phi35V",))
-    assert (unknown.verdict, unknown.reason) == ("cannot be tested", "Phi35V was not measured")
+    assert (unknown.verdict, unknown.reason) == ("cannot be tested", "not measured: Phi35V")
 
 
 def test_what_nobody_measured_cannot_be_tested() -> None:
@@ -148,7 +148,7 @@ def test_what_nobody_measured_cannot_be_tested() -> None:
     (result,) = check_claims([CLAIMS["synthetic_less_biased_ms"]], real)
 
     assert (result.verdict, result.tested) == ("cannot be tested", ())
-    assert result.reason == "numbers of all models were not measured"
+    assert result.reason == "without a number: all models"
     assert verdict("synthetic_less_biased_ms", metrics)[2] == 6
 
 
