@@ -4,7 +4,7 @@
 # snakemake's job steps clear SLURM_CONF. Daemons are started by hand, without systemd, and stopped by the pid that they
 # wrote down.
 set -euo pipefail
-dir=${SLURM_TEST_DIR:-/tmp/vlmfair-slurm}
+dir=${SLURM_TEST_DIR:?name the folder that this SLURM shall lie in}
 run=$dir/run log=$dir/log
 etc=/etc/slurm
 

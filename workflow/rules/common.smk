@@ -80,6 +80,13 @@ MODELS, DATASETS, ARTEFACTS = SHEETS.models, SHEETS.datasets, SHEETS.artefacts
 IMAGES_OF = {"gras": tuple(LIST_FILES)}
 # What is built, and what reports call it.
 PAPERS = {"gras": "GRAS", "lvlm_fairness": "Fairness of LVLMs"}
+# What a paper adds to the general helper functions below, by its name: the files of an artefact, the metrics beside those
+# of its models, the inference jobs of an experiment and model, the contexts that these read, and the drawn images there.
+STEMS_OF = {"gras": lambda stem: stems(stem, config["gras"]["models"], asked_traits())}
+MORE_METRICS_OF = {}
+JOBS_OF = {}
+CONTEXTS_OF = {}
+DRAWN_IMAGES_OF = {}
 
 
 @functools.cache
@@ -344,11 +351,35 @@ def title_of_tables(wildcards):
 
 def artefact_stems(artefact):
     """The names of an artefact's files: one, but for families of one per model, or model and page."""
-    if artefact.paper == "gras":
-        return stems(artefact.stem, config["gras"]["models"], asked_traits())
-    if artefact.paper == "vl_bicle":
-        return vl_bicle_artefacts.stems(artefact.stem, BICLE)
-    return [artefact.stem]
+    stems_of = STEMS_OF.get(artefact.paper, lambda stem: [stem])
+    return stems_of(artefact.stem)
+
+
+def metrics_of_paper(wildcards):
+    """The metrics of each model of a paper, and of its data where these are metrics too."""
+    paper = wildcards.paper
+    names = [*MORE_METRICS_OF.get(paper, ()), *config[paper]["models"]]
+    return [f"<suite>/{paper}/metrics/{name}.parquet" for name in names]
+
+
+def experiment_shards(wildcards):
+    """The responses of every shard of one model in one experiment."""
+    paper, experiment, model = wildcards.paper, wildcards.experiment, wildcards.model
+    folder = f"<suite>/{paper}/responses/{experiment}/{model}"
+    count = JOBS_OF[paper](experiment, model)
+    return [f"{folder}/{shard}.parquet" for shard in range(count)]
+
+
+def asked_contexts(wildcards):
+    """The demonstrations that the questions of an experiment refer to; none in most papers."""
+    contexts_of = CONTEXTS_OF.get(wildcards.paper, lambda experiment, model: [])
+    return contexts_of(wildcards.experiment, wildcards.model)
+
+
+def asked_drawn_images(wildcards):
+    """The folders of drawn images that the questions of an experiment show; none in most papers."""
+    folders_of = DRAWN_IMAGES_OF.get(wildcards.paper, lambda experiment, model: [])
+    return folders_of(wildcards.experiment, wildcards.model)
 
 
 def workflow_artefacts():

@@ -182,3 +182,5 @@ FACTS_PARAMS = {
     "gras": gras_facts_params(),
     "lvlm_fairness": lvlm_fairness_facts_params(),
 }
+MORE_METRICS_OF["lvlm_fairness"] = ["data", *LVLM["baselines"]]
+JOBS_OF["lvlm_fairness"] = lambda experiment, model: experiment_shard_count(experiment)

@@ -58,8 +58,8 @@ def drawn_files(name):
     return [f"<suite>/vl_bicle/synthesis/{source}/{name}" for source in GENERATORS]
 
 
-def clip_of_images(wildcards):
-    """The CLIP that reads images and the content of its files."""
+def clip_of_run():
+    """The CLIP of vl_bicle and the content of its files."""
     own = config["vl_bicle"]["encoder"]
     return as_param(own), files_of_encoder(own.get("weights") or own["model"])
 

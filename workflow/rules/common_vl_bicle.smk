@@ -37,10 +37,8 @@ def samples_of_tasks():
 
 def drawn_image_tables(wildcards):
     """The tables of drawn images that a task's demonstrations are shared with; mostly none."""
-    if wildcards.experiment != bicle.RETRIEVED_TASK:
-        return []
-    folder = f"{BICLE_FOLDER}/synthesis"
-    return [f"{folder}/{source}/images.parquet" for source in bicle.sources(BICLE)]
+    is_drawn_for = wildcards.experiment == bicle.RETRIEVED_TASK
+    return drawn_files("images.parquet") if is_drawn_for else []
 
 
 def context_kinds(task, model=None):
@@ -60,23 +58,23 @@ def context_files(task, model=None):
     return [f"{folder}/{kind}.parquet" for kind in context_kinds(task, model)]
 
 
-def contexts_of_model(wildcards):
-    """The demonstrations that the questions of an experiment refer to; none in other papers."""
-    if wildcards.get("paper", "vl_bicle") != "vl_bicle":
-        return []
-    if wildcards.experiment == bicle.VERDICTS:
-        return [f"{BICLE_FOLDER}/contexts/verdicts.{wildcards.model}.parquet"]
+def contexts_of_questions(experiment, model):
+    """The demonstrations that the questions to a model refer to; the judge's are its instruction."""
+    if experiment == bicle.VERDICTS:
+        return [f"{BICLE_FOLDER}/contexts/verdicts.{model}.parquet"]
+    return context_files(experiment, model)
+
+
+def contexts_of_task(wildcards):
+    """The demonstrations that a model is asked a task with."""
     return context_files(wildcards.experiment, wildcards.model)
 
 
-def drawn_demonstrations(wildcards):
+def drawn_demonstrations(experiment, model):
     """The folders of drawn images that the questions of an experiment show."""
-    if wildcards.get("paper", "vl_bicle") != "vl_bicle":
+    if not bicle.sees_drawn_images(experiment, model, BICLE):
         return []
-    if not bicle.sees_drawn_images(wildcards.experiment, wildcards.model, BICLE):
-        return []
-    folder = f"{BICLE_FOLDER}/synthesis"
-    return [ancient(f"{folder}/{source}/images") for source in bicle.sources(BICLE)]
+    return [ancient(folder) for folder in drawn_files("images")]
 
 
 def announced_queries(task):
@@ -96,21 +94,6 @@ def verdict_shard_count():
         for task, model in bicle.questions_asked(BICLE)
     )
     return shard_count(answers, BICLE["verdicts_per_shard"])
-
-
-def shards_of_experiment(paper, experiment, model):
-    """How many inference jobs a model has in an experiment of a paper of several experiments."""
-    if paper == "vl_bicle":
-        return bicle_shard_count(experiment, model)
-    return experiment_shard_count(experiment)
-
-
-def experiment_shards(wildcards):
-    """The responses of every shard of one model in one experiment."""
-    paper, experiment, model = wildcards.paper, wildcards.experiment, wildcards.model
-    folder = f"<suite>/{paper}/responses/{experiment}/{model}"
-    count = shards_of_experiment(paper, experiment, model)
-    return [f"{folder}/{shard}.parquet" for shard in range(count)]
 
 
 def bicle_shard_count(experiment, model):
@@ -149,10 +132,7 @@ def raw_folders_of_captions(wildcards):
 
 def clip_settings(wildcards):
     """The CLIP of scores and retrieval and the content of its files, for what needs it."""
-    if not TASKS[wildcards.experiment].has_captions:
-        return (), ()
-    own = BICLE["encoder"]
-    return as_param(own), files_of_encoder(own.get("weights") or own["model"])
+    return clip_of_run() if TASKS[wildcards.experiment].has_captions else ((), ())
 
 
 def clip_memory(wildcards, attempt):
@@ -201,10 +181,7 @@ VL_BICLE_FACTS = {
         if "coco_bias" in BICLE_TASKS and "synthetic" not in file
     ],
     "samples": "<suite>/samples/coco_bias/samples.parquet",
-    "drawn": [
-        f"{BICLE_FOLDER}/synthesis/{source}/images.parquet"
-        for source in bicle.sources(BICLE)
-    ],
+    "drawn": drawn_files("images.parquet"),
     "funnels": [f"<suite>/samples/{name}/funnel.csv" for name in BICLE_DATASETS],
     "datasets": config["datasets_file"],
 }
@@ -223,10 +200,9 @@ def vl_bicle_facts_params():
         "vqa_models": as_param(BICLE["question_models"]),
         "synthetic_models": as_param(BICLE["synthesis"]["models"]),
         "claim_models": as_param(BICLE["claim_models"]),
-        "sources": tuple(bicle.sources(BICLE)),
+        "sources": tuple(GENERATORS),
         "source_titles": tuple(
-            (name, BICLE["synthesis"]["generators"][name]["title"])
-            for name in bicle.sources(BICLE)
+            (name, generator.title or name) for name, generator in GENERATORS.items()
         ),
         "shots": as_param(BICLE["shots"]),
         "runs": BICLE["runs"],
@@ -243,14 +219,8 @@ def vl_bicle_facts_params():
 PAPERS["vl_bicle"] = "VL-BICLE"
 FACTS["vl_bicle"] = VL_BICLE_FACTS
 FACTS_PARAMS["vl_bicle"] = vl_bicle_facts_params()
-
-
-def metrics_of_paper(wildcards):
-    """The metrics of each model of a paper, and of its data where these are metrics too."""
-    paper = wildcards.paper
-    names = [*config[paper]["models"]]
-    if paper == "lvlm_fairness":
-        names = ["data", *LVLM["baselines"], *names]
-    if paper == "vl_bicle":
-        names = ["data", *(["synthesis"] if bicle.sources(BICLE) else []), *names]
-    return [f"<suite>/{paper}/metrics/{name}.parquet" for name in names]
+STEMS_OF["vl_bicle"] = lambda stem: vl_bicle_artefacts.stems(stem, BICLE)
+MORE_METRICS_OF["vl_bicle"] = ["data", *(["synthesis"] if GENERATORS else [])]
+JOBS_OF["vl_bicle"] = bicle_shard_count
+CONTEXTS_OF["vl_bicle"] = contexts_of_questions
+DRAWN_IMAGES_OF["vl_bicle"] = drawn_demonstrations

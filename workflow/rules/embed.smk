@@ -20,7 +20,7 @@ rule draw_contexts:
     params:
         code=code("draw_contexts"),
         word_list=lookup("vl_bicle/words", within=config),
-        sources=tuple(bicle.sources(BICLE)),
+        sources=tuple(GENERATORS),
         settings=as_param(config["vl_bicle"]["synthesis"]["settings"]),
         shots=as_param(config["vl_bicle"]["shots"]),
         runs=lookup("vl_bicle/runs", within=config),
@@ -51,7 +51,7 @@ rule draw_synthetic_contexts:
     params:
         code=code("draw_synthetic_contexts"),
         word_list=lookup("vl_bicle/words", within=config),
-        sources=tuple(bicle.sources(BICLE)),
+        sources=tuple(GENERATORS),
         settings=as_param(config["vl_bicle"]["synthesis"]["settings"]),
         shots=as_param(config["vl_bicle"]["shots"]),
         runs=lookup("vl_bicle/runs", within=config),

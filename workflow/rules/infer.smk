@@ -40,9 +40,9 @@ use rule infer as infer_experiment with:
     input:
         requests="<suite>/{paper}/requests/{experiment}/{model}.parquet",
         prompts="<resources>/prompts/{paper}.yaml",
-        contexts=contexts_of_model,
+        contexts=asked_contexts,
         raw=asked_raw_folders,
-        drawn=drawn_demonstrations,
+        drawn=asked_drawn_images,
     output:
         responses="<suite>/{paper}/responses/{experiment}/{model}/{shard}.parquet",
         manifest="<suite>/{paper}/responses/{experiment}/{model}/{shard}.manifest.json",

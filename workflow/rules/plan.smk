@@ -177,7 +177,7 @@ rule plan_vl_bicle:
     input:
         **BICLE_WORDING,
         samples=samples_of_task,
-        contexts=contexts_of_model,
+        contexts=contexts_of_task,
     output:
         requests="<suite>/vl_bicle/requests/{experiment}/{model}.parquet",
         manifest="<suite>/vl_bicle/requests/{experiment}/{model}.manifest.json",

@@ -94,6 +94,7 @@ rule retrieve:
         lambda wildcards: [file for name in sources() for file in retrieved_files(name)],
     log:
         "<logs>/retrieve.log",
+    retries: 0
     localrule: True
     conda:
         "../../envs/analysis.yaml"
@@ -116,6 +117,7 @@ for source in sources():
             lambda wildcards, source=source: retrieved_files(source),
         log:
             f"<logs>/retrieve_{source}.log",
+        retries: 0
         localrule: True
         conda:
             "../../envs/analysis.yaml"

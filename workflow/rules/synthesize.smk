@@ -99,7 +99,7 @@ rule measure_synthesis:
     params:
         code=code("measure_synthesis"),
         word_list=lookup("vl_bicle/words", within=config),
-        encoder=clip_of_images,
+        encoder=clip_of_run(),
         reader=f"clip:{clip_backbone()}",
         sources=tuple(GENERATORS),
         bootstraps=lookup("vl_bicle/bootstraps", within=config),

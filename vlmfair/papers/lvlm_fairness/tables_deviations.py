@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pandas as pd
 
 from vlmfair.papers.lvlm_fairness.study import JUDGE_NAMES, Study
-from vlmfair.render.tables import Column, Table
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """One place of the paper, what is the matter with it, and what this project does."""
-
-    place: str
-    paper: str
-    here: str
+from vlmfair.render.deviations import Deviation, deviations_table
+from vlmfair.render.tables import Table
 
 
 def deviations(study: Study) -> tuple[Deviation, ...]:
@@ -117,19 +107,10 @@ def _of_tables(study: Study) -> tuple[Deviation, ...]:
 
 def build_deviations(metrics: pd.DataFrame, study: Study) -> Table:
     """What differs between the paper's text, code and numbers, and what is done here."""
-    found = deviations(study)
-    rows = tuple((one.place, one.paper, one.here) for one in found)
-    return Table(
+    return deviations_table(
+        deviations(study),
         title="Where text, code and numbers of the paper differ",
-        data=pd.DataFrame(rows, columns=["place", "paper", "here"]),
-        columns=(
-            Column("Place", align="left", width=0.65),
-            Column("In the paper", align="left", width=2.0),
-            Column("Here", align="left", width=1.55),
-        ),
-        rows=rows,
-        notes=(
-            "What follows from the printed numbers is recomputed by “snakemake audit”, which lists "
-            "every statement that was checked.",
-        ),
+        widths=(0.65, 2.0, 1.55),
+        note="What follows from the printed numbers is recomputed by “snakemake audit”, which "
+        "lists every statement that was checked.",
     )

@@ -15,7 +15,8 @@ from vlmfair.papers.vl_bicle.study import Study
 from vlmfair.papers.vl_bicle.tasks import ALL, GAP, PAPER, REAL, VQA, ZERO_SHOT, Task
 from vlmfair.render.numbers import MISSING, format_interval, format_number, format_signed
 
-NOT_ASKED = "not asked"
+# Why there is no number.
+NOT_ASKED, NO_NUMBER, UNKNOWN = "not asked", "no answers", "not measured"
 SIGNIFICANT = "*"
 _KEYS = (
     *("metric", "model", "dataset", "prompt", "setting", "shots", "image_source", "group"),
@@ -54,7 +55,7 @@ class Cell:
     """One metric over runs; NaN stands for what was not measured or cannot be.
 
     `skipped` is 0, or the number of images that the prompts of a cell would have held which was
-    never asked.
+    never asked; `measured` says that the metrics have a row of it.
     """
 
     value: float = math.nan
@@ -66,11 +67,21 @@ class Cell:
     sd: float = math.nan
     runs: float = math.nan
     skipped: int = 0
+    measured: bool = False
 
     @property
     def known(self) -> bool:
         """Whether there is a number."""
         return not math.isnan(self.value)
+
+    @property
+    def status(self) -> str:
+        """Why there is no number; empty where there is one."""
+        if self.known:
+            return ""
+        if self.skipped:
+            return NOT_ASKED
+        return NO_NUMBER if self.measured else UNKNOWN
 
 
 class Cells:
@@ -88,7 +99,7 @@ class Cells:
         over_runs = own[own["run"] == OVER_RUNS]
         keys = zip(*(over_runs[name].astype(str) for name in _KEYS), strict=True)
         numbers = zip(*(over_runs[name].astype(float) for name in _NUMBERS), strict=True)
-        self._cells = {key: Cell(*row) for key, row in zip(keys, numbers, strict=True)}
+        self._cells = {key: _measured(*row) for key, row in zip(keys, numbers, strict=True)}
         self._skipped = _skipped_cells(own)
         self._measured = {key[:4] for key in self._cells}
         self.study = study
@@ -152,6 +163,13 @@ class Cells:
     def starred(self, cell: Cell) -> str:
         """Return the sign of a shift that differs from 0 after correction, else nothing."""
         return SIGNIFICANT if cell.known and cell.p_adjusted <= self.study.alpha else ""
+
+
+def _measured(
+    value: float, n: float, ci_low: float, ci_high: float, p: float, p_adjusted: float
+) -> Cell:
+    """Return the cell of a row, whose columns are `_NUMBERS`."""
+    return Cell(value, n, ci_low, ci_high, p, p_adjusted, measured=True)
 
 
 def _skipped_cells(own: pd.DataFrame) -> dict[tuple[str, ...], int]:

@@ -3,49 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import pandas as pd
 
 from vlmfair.errors import ContractError
-from vlmfair.papers.vl_bicle.measure_rows import OVER_RUNS
+from vlmfair.papers.vl_bicle.cells import NO_NUMBER, NOT_ASKED, UNKNOWN, Cell, Cells, Place
 from vlmfair.papers.vl_bicle.study import DATASET_NAMES, Study
-from vlmfair.papers.vl_bicle.tasks import ALL, GENDERS, PAPER, REAL, VQA, ZERO_SHOT, Task
+from vlmfair.papers.vl_bicle.tasks import ALL, GENDERS, REAL, VQA, ZERO_SHOT, Task
 from vlmfair.render.numbers import MISSING, format_count
 
-_KEYS = ("dataset", "prompt", "model", "setting", "shots", "image_source", "item", "group")
 _NUMBERS = ("value", "ci_low", "ci_high", "n", "p", "p_adjusted")
 _COLUMNS = (
     *("model", "dataset", "prompt", "setting", "shots", "image_source", "judge", "group"),
     *("metric", *_NUMBERS, "status"),
 )
-# Why there is no number.
-NOT_ASKED, NO_NUMBER, UNKNOWN = "not asked", "no answers", "not measured"
 MEANINGS = {
     NOT_ASKED: "not asked, since the prompt holds more images than the model takes",
     NO_NUMBER: "no answers that count",
     UNKNOWN: "not measured",
 }
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One number over runs with its interval, NaN where there is none; `status` says why not."""
-
-    value: float = math.nan
-    ci_low: float = math.nan
-    ci_high: float = math.nan
-    n: float = math.nan
-    p: float = math.nan
-    p_adjusted: float = math.nan
-    status: str = UNKNOWN
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a number."""
-        return not math.isnan(self.value)
 
 
 class FigureCells:
@@ -55,17 +32,8 @@ class FigureCells:
     """
 
     def __init__(self, metrics: pd.DataFrame, study: Study) -> None:
-        own = metrics[metrics["paper"] == PAPER]
-        if own.empty:
-            raise ContractError(
-                "the metrics hold no row of vl_bicle. Run the step that measures it again."
-            )
         self.study = study
-        self._cells = _indexed(own[(own["run"] == OVER_RUNS) & (own["metric"] != "skipped")])
-        # Cells that were never asked are counted by run, and belong to no judge.
-        skipped = own[own["metric"] == "skipped"]
-        names = [name for name in _KEYS if name not in ("item", "group")]
-        self._skipped = set(zip(*(skipped[name] for name in names), strict=True))
+        self._cells = Cells(metrics, study)
         self._shown: list[dict[str, object]] = []
 
     def require(
@@ -101,14 +69,8 @@ class FigureCells:
         image_source: str = REAL,
     ) -> Cell:
         """Return one number without keeping it for the csv; zero shots have photographs only."""
-        source = REAL if setting == ZERO_SHOT else image_source
-        judge = self.study.judge if task.experiment == VQA else "all"
-        key = (task.dataset, task.prompt, model, setting, shots, source, judge, group, metric)
-        found = self._cells.get(key)
-        if found is not None:
-            return found
-        is_skipped = (*key[:5], source) in self._skipped
-        return Cell(status=NOT_ASKED if is_skipped else UNKNOWN)
+        place = Place(task, model).after(setting, shots, image_source)
+        return self._cells.look(metric, place, group)
 
     def show(
         self,
@@ -130,7 +92,7 @@ class FigureCells:
                 **{"image_source": source, "group": group, "metric": metric},
                 "judge": self.study.judge if task.experiment == VQA else "",
                 **{name: getattr(cell, name) for name in _NUMBERS},
-                "status": "" if cell.known else cell.status,
+                "status": cell.status,
             }
         )
         return cell
@@ -148,13 +110,6 @@ class FigureCells:
     def data(self) -> pd.DataFrame:
         """Return what was shown, one number a row and each once."""
         return pd.DataFrame(self._shown, columns=list(_COLUMNS)).drop_duplicates(ignore_index=True)
-
-
-def _indexed(rows: pd.DataFrame) -> dict[tuple[object, ...], Cell]:
-    keys = zip(*(rows[name] for name in (*_KEYS, "metric")), strict=True)
-    columns = [rows[name].astype(float) for name in _NUMBERS]
-    numbers = zip(*columns, [NO_NUMBER] * len(rows), strict=True)
-    return {key: Cell(*found) for key, found in zip(keys, numbers, strict=True)}
 
 
 def count_range(counts: Iterable[float]) -> str:

@@ -69,7 +69,8 @@ def draw_shifts(metrics: pd.DataFrame, study: Study) -> Drawn:
 def _shift_line(setting: str, show: Callable[..., Cell], study: Study) -> Line:
     """Return a line that starts at no shift, which is what zero shots have by definition."""
     found = [
-        show(setting=setting, shots=k) if k else Cell(0.0, 0.0, 0.0, status="") for k in study.shots
+        show(setting=setting, shots=k) if k else Cell(0.0, ci_low=0.0, ci_high=0.0)
+        for k in study.shots
     ]
     return Line(setting_look(setting), found)
 

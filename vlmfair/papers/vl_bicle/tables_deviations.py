@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pandas as pd
 
 from vlmfair.papers.vl_bicle.study import Study
-from vlmfair.render.tables import Column, Table
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """One place of the paper, what it says or leaves open, and what this project does."""
-
-    place: str
-    paper: str
-    here: str
+from vlmfair.render.deviations import Deviation, deviations_table
+from vlmfair.render.tables import Table
 
 
 def deviations(study: Study) -> tuple[Deviation, ...]:
@@ -169,18 +159,10 @@ def _of_study(study: Study) -> tuple[Deviation, ...]:
 
 def build_deviations(metrics: pd.DataFrame, study: Study) -> Table:
     """What the paper leaves open or contradicts, and what is done here."""
-    rows = tuple((one.place, one.paper, one.here) for one in deviations(study))
-    return Table(
+    return deviations_table(
+        deviations(study),
         title="What the paper leaves open, and what is done here",
-        data=pd.DataFrame(rows, columns=["place", "paper", "here"]),
-        columns=(
-            Column("Place", align="left", width=0.75),
-            Column("In the paper", align="left", width=1.8),
-            Column("Here", align="left", width=1.8),
-        ),
-        rows=rows,
-        notes=(
-            "No code or data of the authors was found; appendix and tables are known as far as the "
-            "text prints them.",
-        ),
+        widths=(0.75, 1.8, 1.8),
+        note="No code or data of the authors was found; appendix and tables are known as far as "
+        "the text prints them.",
     )
