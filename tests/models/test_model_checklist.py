@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,23 @@ def test_a_served_model_needs_its_key(tmp_path: Path) -> None:
     assert without.next_step.startswith("Set the environment variable MY_KEY")
     assert check_model(entry, environ={"MY_KEY": "secret"}).next_step == ""
     assert "secret" not in as_markdown([check_model(entry, environ={"MY_KEY": "secret"})])
+
+
+def test_a_server_of_this_machine_has_to_be_there(tmp_path: Path) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        own = {**SERVED, "base_url": f"http://127.0.0.1:{port}/v1"}
+        entry = entry_of(tmp_path, **{k: v for k, v in own.items() if k != "api_key_env"})
+
+        silent = check_model(entry, environ={})
+        listening.listen()
+        answering = check_model(entry, environ={})
+
+    assert silent.next_step.startswith(f"Nothing answers at http://127.0.0.1:{port}/v1: start")
+    assert answering.next_step == ""
+    with pytest.raises(ModelError, match=r"missing: mine\."):
+        require_models([silent])
 
 
 def test_a_component_lies_in_its_folder(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ Sizes are looked at and contents are not: those are compared when a model is fet
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from vlmfair.errors import ModelError
 from vlmfair.models.components import Component
@@ -19,6 +21,7 @@ from vlmfair.models.registry import ModelEntry
 from vlmfair.models.weights import content_files
 from vlmfair.screen_tables import aligned_table, bullets
 
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 YES, NO, SERVED = "yes", "no", "served"
 FETCH = "Run snakemake --cores all fetch_models with the config of this run."
 
@@ -91,7 +94,29 @@ def _served(entry: ModelEntry, environ: Mapping[str, str]) -> ModelRow:
     access = f"key in {key}" if key else "no key"
     step = f"Set the environment variable {key} to your key for {entry.api.base_url}."
     revision = _revision(entry.revision or "", None)
-    return ModelRow(entry.name, entry.kind, SERVED, revision, "", access, step if missing else "")
+    if not missing:
+        step = _silent(entry.api.base_url, entry.repository or entry.api.api_model, entry.sheet)
+    return ModelRow(entry.name, entry.kind, SERVED, revision, "", access, step)
+
+
+def _silent(base_url: str, served: str, sheet: str) -> str:
+    """Say what to do where nothing listens at an address of this machine; "" elsewhere.
+
+    Servers of others are not asked: that could cost money.
+    """
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    if host not in LOCAL_HOSTS:
+        return ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return (
+            f"Nothing answers at {base_url}: start a server there, for example vllm serve "
+            f"{served}, or write another base_url in {sheet}."
+        )
+    return ""
 
 
 def _downloaded(entry: ModelEntry, cache: Path | None) -> tuple[Path | None, str]:

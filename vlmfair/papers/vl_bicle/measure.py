@@ -16,7 +16,6 @@ from vlmfair.papers.vl_bicle.plan import Skipped
 from vlmfair.papers.vl_bicle.rates import Rates, Resamples
 from vlmfair.papers.vl_bicle.tasks import ALL, FEMALE, GAP, GROUPS, MALE, TASKS, Task, task_named
 from vlmfair.stats.bootstrap import percentile_interval
-from vlmfair.stats.multiplicity import benjamini_hochberg
 from vlmfair.stats.proportions import wilson_interval
 
 SHIFTED = {"error_rate": "error_shift", "revealed_error_rate": "revealed_error_shift"}
@@ -56,7 +55,8 @@ def measure_model(
             _add_task(rows, task, judgements[name], model, bootstraps, random)
     for cell in skipped:
         _add_skipped(rows, model, cell)
-    _adjust(rows)
+    # All shifts of the gap together: the grid of the model.
+    rows.adjust("error_shift", GAP)
     return rows.table()
 
 
@@ -196,11 +196,3 @@ def _add_skipped(rows: BicleRows, model: str, cell: Skipped | Mapping[str, Any])
         prompt=task.prompt,
     )
     rows.add(place, "skipped", ALL, float(raw["images"]), 0)
-
-
-def _adjust(rows: BicleRows) -> None:
-    """Correct the p-values of all shifts of the gap together."""
-    grid = [row for row in rows.rows("error_shift") if row["group"] == GAP]
-    p = np.array([np.nan if row["p"] is None else row["p"] for row in grid], np.float64)
-    for row, adjusted in zip(grid, benjamini_hochberg(p), strict=True):
-        row["p_adjusted"] = None if np.isnan(adjusted) else float(adjusted)

@@ -13,7 +13,6 @@ from vlmfair.papers.vl_bicle.measure_rows import BicleRows, Place, two_sided_p
 from vlmfair.papers.vl_bicle.panels import Floats, Panel, load_panels
 from vlmfair.papers.vl_bicle.rates import Rates, Resamples
 from vlmfair.papers.vl_bicle.tasks import ALL, GAP, GROUPS, REAL, TASKS
-from vlmfair.stats.multiplicity import benjamini_hochberg
 
 EXPERIMENT, TASK = "mitigation", "coco_bias"
 GAP_SIZE, GAP_CHANGE = "revealed_gap_abs", "revealed_gap_change"
@@ -57,7 +56,7 @@ def measure_mitigation(
             _add_gap(rows, own, measured)
             if source != REAL:
                 _add_changes(rows, own, measured, found[REAL])
-    _adjust(rows)
+    rows.adjust(GAP_CHANGE, GAP)
     return rows.table()
 
 
@@ -113,10 +112,3 @@ def _add_changes(rows: BicleRows, place: Place, drawn: _Measured, real: _Measure
 def _add(rows: BicleRows, place: Place, metric: str, group: str, change: Floats, n: float) -> None:
     ends, p = interval(change[1:]), two_sided_p(change[1:])
     rows.add(place, metric, group, change[0], n, ci=ends, p=p)
-
-
-def _adjust(rows: BicleRows) -> None:
-    found = rows.rows(GAP_CHANGE)
-    p = np.array([np.nan if row["p"] is None else row["p"] for row in found], np.float64)
-    for row, adjusted in zip(found, benjamini_hochberg(p), strict=True):
-        row["p_adjusted"] = None if np.isnan(adjusted) else float(adjusted)

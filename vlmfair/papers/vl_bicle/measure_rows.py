@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from vlmfair.contracts import METRICS, conform
 from vlmfair.papers.vl_bicle.tasks import ALL, PAPER
+from vlmfair.stats.multiplicity import benjamini_hochberg
 
 # `run` of a number over all runs.
 OVER_RUNS = 0
@@ -71,6 +73,13 @@ class BicleRows:
     def rows(self, metric: str) -> list[dict[str, Any]]:
         """Return the rows of a metric, which may be changed."""
         return [row for row in self._rows if row["metric"] == metric]
+
+    def adjust(self, metric: str, group: str) -> None:
+        """Correct the p-values of one metric and group together (Benjamini-Hochberg)."""
+        found = [row for row in self.rows(metric) if row["group"] == group]
+        p = np.array([np.nan if row["p"] is None else row["p"] for row in found], np.float64)
+        for row, adjusted in zip(found, benjamini_hochberg(p), strict=True):
+            row["p_adjusted"] = _number(float(adjusted))
 
     def table(self) -> pa.Table:
         """Return the rows in the METRICS contract."""

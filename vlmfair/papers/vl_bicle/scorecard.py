@@ -12,7 +12,7 @@ import pandas as pd
 from vlmfair.audit.published import Published
 from vlmfair.errors import ContractError
 from vlmfair.papers.vl_bicle.cells import Cell, Cells, Place
-from vlmfair.papers.vl_bicle.study import TASK_NAMES
+from vlmfair.papers.vl_bicle.study import SYNTHETIC_SHOTS, TASK_NAMES
 from vlmfair.papers.vl_bicle.tasks import (
     ALL,
     FEMALE_ONLY,
@@ -25,8 +25,6 @@ from vlmfair.papers.vl_bicle.tasks import (
 AS_PRINTED, WITHIN, DIFFERS = "as printed", "within the interval", "differs"
 HOLDS, FAILS, OPEN = "holds", "does not hold", "open"
 _SETTING = re.compile(r"(?P<first>[A-Za-z-]+?)(?:-(?P<second>FS))? k=(?P<shots>\d+)")
-# Those of the paper's Table 4 and of the claims about drawn images.
-_SHOWN_SHOTS = (4, 8)
 # The steps of the funnels after which the paper counts images.
 _STEPS = {
     "dci": ("dci", "with the same gender in both"),
@@ -163,7 +161,7 @@ def _change(entry: Published, cells: Cells, _model: str) -> tuple[Cell, str]:
     changes = []
     for model in filter(study.counted.__contains__, study.mitigated):
         for setting in (MALE_ONLY, FEMALE_ONLY):
-            for shots in _SHOWN_SHOTS:
+            for shots in SYNTHETIC_SHOTS:
                 real = Place(task, model, setting, shots)
                 for source in study.sources:
                     own = cells.look(metric, real.at(source=source), ALL)

@@ -61,6 +61,8 @@ SETTING_MEANINGS = {
 SOURCE_NAMES = {REAL: "COCOBias", "flux": "FLUX", "sd35l": "SD35L"}
 # The judges of visual questions, as the items of metrics.
 JUDGES = ("lexical", "llm")
+# The numbers of shots of the paper's Table 4 and of what it says about drawn images.
+SYNTHETIC_SHOTS = (4, 8)
 # How tables and figures write the error rates of the groups.
 ERROR_SIGNS = {MALE: "ER_m", FEMALE: "ER_f", "all": "ER_o", "Male-Female": "ER_m−f"}
 

@@ -21,20 +21,19 @@ from vlmfair.papers.vl_bicle.notes import (
     settings_note,
     skipped_note,
 )
-from vlmfair.papers.vl_bicle.study import Study
+from vlmfair.papers.vl_bicle.study import SYNTHETIC_SHOTS, Study
 from vlmfair.papers.vl_bicle.tasks import FEMALE_ONLY, MALE_ONLY, REAL, TASKS
 from vlmfair.render.numbers import MISSING, format_count
 from vlmfair.render.tables import Column, Table
-
-# The paper's numbers of shots.
-_SHOTS = (4, 8)
 
 
 def build_mitigation(metrics: pd.DataFrame, study: Study) -> Table:
     """Table 4: |ER_m−f| of captions that reveal a gender, by the source of the demonstrations."""
     cells, task = Cells(metrics, study), TASKS["coco_bias"]
     settings = [name for name in (MALE_ONLY, FEMALE_ONLY) if name in study.settings]
-    shots = [number for number in _SHOTS if number in study.shots] or list(study.shots[-1:])
+    shots = [number for number in SYNTHETIC_SHOTS if number in study.shots] or list(
+        study.shots[-1:]
+    )
     models = study.mitigated
     rows, falls, compared = [], 0, 0
     for model in models:
