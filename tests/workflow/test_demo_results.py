@@ -79,13 +79,17 @@ def test_no_shift_of_visual_questions_is_certain(shifts):
     assert not (cells["p_adjusted"] < 0.05).any()
 
 
-def test_the_control_moves_less_than_its_interval(shifts):
+def test_the_control_moves_less_than_its_interval(metrics, shifts):
     cells = shifts[shifts["model"] == CONTROL]
+    every = metrics[(metrics["metric"] == "error_shift") & (metrics["model"] == CONTROL)]
 
     # Of intervals at 95 % one in twenty excludes 0 by chance; none does after correction.
     assert len(cells) == 4 * 4 * len(TASKS) + 4 * 4
     assert not (cells["p_adjusted"] < 0.05).any()
     assert excludes_zero(cells).mean() <= 0.05
+    # The error rates of men and of women do not move, either, whatever the images.
+    assert set(every["group"]) == {"Male", "Female", "Male-Female"}
+    assert excludes_zero(every).mean() <= 0.05
 
 
 @pytest.mark.parametrize("source", ["flux", "sd35l"])
